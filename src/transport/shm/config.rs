@@ -2,6 +2,7 @@
 //!
 //! Called by `provider`, which fills `Config` from variables and options.
 
+use super::dialogue::LONGEST_TURN;
 use super::name::ADDRESS_MAX;
 use super::{lane, layout, ring};
 use crate::engine::port::Limits;
@@ -13,6 +14,8 @@ use std::path::{Path, PathBuf};
 /// KiB reach 10 to 12). With smaller packets the receiver copies one out while the sender copies the next one in, but
 /// each slows the other down: 16 KiB take 3.4 us in packets of 8 KiB, 3.9 of 4 KiB, 4.1 of 2 KiB.
 pub(super) const MAX_BODY: usize = 8 << 10;
+/// The longest message that the receiver could fetch and that is sent through the ring all the same, where that is quick.
+pub(super) const MAX_IN_RING: usize = 32 << 10;
 /// The longest write of registered memory that is one packet. Each packet can be taken back by itself.
 pub(super) const MAX_WRITE: usize = 16 << 10;
 /// The longest write, and the longest read, that goes in packets where the ring is very quick. Measured there
@@ -58,7 +61,7 @@ impl Default for Config {
         Config {
             dir: PathBuf::from("/dev/shm"),
             fetch: true,
-            eager: 32 << 10,
+            eager: LONGEST_TURN,
             eager_if_fetched: 7 << 10,
             together: 48 << 10,
             stream: true,

@@ -10,10 +10,15 @@
 //! writer's ring before which it belongs, so the two keep one order: a reader looks at the ring, then here, and takes a turn
 //! before the record that stands at its position.
 //!
+//! A message of several packets is a turn of several parts, each in lines of its own, so that one is read while the next is
+//! written. Only with the last the next turn is the reader's.
+//!
 //! Called by `outbound` and `inbound`, whose parts in this are here too; opened by `ShmTransport` and `housekeeping`. Of the engine's
 //! headers it knows which answer each other.
 
+use super::copy_speed;
 use super::delivery::{Delivery, deliver};
+use super::fill;
 use super::inbound::Inbound;
 use super::lane::{DIALOGUE_BYTES, LargeMap, Ring};
 use super::outbound::{Outbound, Written};
@@ -22,14 +27,17 @@ use crate::engine::port::Sink;
 use crate::engine::wire::{self, Packet};
 use crate::sys::shared::FileMap;
 use core::ptr::NonNull;
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Instant;
 
-// A turn's word, from the top: the low bits of its number, those of the position, the length of the body.
-const LEN_BITS: u32 = 16;
+// The word of a part, from the top: the low bits of its turn's number, those of the position, whether the turn goes on behind it,
+// and the length of the body.
+const LOW_BITS: u32 = 16;
 const FIELD_BITS: u32 = 24;
 const FIELD: u64 = (1 << FIELD_BITS) - 1;
-const LEN: u64 = (1 << LEN_BITS) - 1;
+const GOES_ON: u64 = 1 << 15;
+const LEN: u64 = GOES_ON - 1;
 
 const HEADER_AT: usize = 8;
 /// A body that fits follows the header at once. Longer ones begin with the second line, as the other side looks at the first
@@ -41,6 +49,17 @@ const SHORT: usize = DIALOGUE_BYTES - LINE;
 /// The longest body: that of a packet.
 pub(super) const LONGEST: usize = super::config::MAX_BODY;
 const _: () = assert!(LONGEST as u64 <= LEN);
+/// The most parts of a turn.
+const PARTS: usize = 8;
+/// The longest message that is one turn.
+pub(super) const LONGEST_TURN: usize = PARTS * LONGEST;
+/// Behind the long bodies are the lines of the parts after the first, not side by side, as some processors fetch two at a time.
+const STEP: usize = 2 * LINE;
+/// What is behind the large ring, in whole pages.
+pub(super) const ROOM: usize = (LONGEST_TURN + PARTS * STEP).next_multiple_of(4096);
+/// A count of parts: that of turns above, and below that of the parts of the turn under way.
+const PART_BITS: u32 = 4;
+const _: () = assert!(PARTS < 1 << PART_BITS);
 
 #[derive(Debug)]
 pub(super) struct Dialogue {
@@ -52,6 +71,11 @@ pub(super) struct Dialogue {
     _lane: Arc<FileMap>,
     /// Turns so far. The first is 1.
     turn: AtomicU64,
+    /// Parts so far of the turn under way, and the line of the next one.
+    part: AtomicU64,
+    here: AtomicPtr<u8>,
+    /// Bytes of our message that are still to come in this turn.
+    left: AtomicU64,
     /// Whether the odd turns are this side's.
     first: bool,
 }
@@ -70,6 +94,9 @@ impl Dialogue {
             long,
             _lane: map,
             turn: AtomicU64::new(0),
+            part: AtomicU64::new(0),
+            here: AtomicPtr::new(lines.as_ptr()),
+            left: AtomicU64::new(0),
             first,
         }
     }
@@ -79,95 +106,215 @@ impl Dialogue {
         (self.turn() % 2 == 0) == self.first
     }
 
-    /// The number of the last turn that was written here, or read.
+    /// The number of the last turn that was written here, or read, to its end.
     #[inline(always)]
     pub(super) fn turn(&self) -> u64 {
         self.turn.load(Ordering::Relaxed)
     }
 
     #[inline(always)]
-    fn word(&self) -> &AtomicU64 {
-        // SAFETY: aligned and mapped; as the first word of the lines, it is only used atomically.
-        unsafe { &*self.lines.as_ptr().cast::<AtomicU64>() }
+    fn part(&self) -> usize {
+        self.part.load(Ordering::Relaxed) as usize
     }
 
-    /// The upper part of the word of the next turn.
+    /// How many parts were written here or read: more with each.
+    #[inline(always)]
+    pub(super) fn parts(&self) -> u64 {
+        self.turn() << PART_BITS | self.part() as u64
+    }
+
+    /// Where the word of the next part is.
+    #[inline(always)]
+    fn here(&self) -> *mut u8 {
+        self.here.load(Ordering::Relaxed)
+    }
+
+    #[inline(always)]
+    fn word(&self) -> &AtomicU64 {
+        // SAFETY: aligned and mapped; as the first word of the lines of a part, it is only used atomically.
+        unsafe { &*self.here().cast::<AtomicU64>() }
+    }
+
+    /// The upper part of the word of the next part.
     #[inline(always)]
     fn next_word(&self, position: u64) -> u64 {
         ((self.turn() + 1) & FIELD) << FIELD_BITS | (position & FIELD)
     }
 
-    /// Whether the other side has written the next turn, and it belongs before what stands in the ring at this position.
+    /// Whether the other side has written the next part, and it belongs before what stands in the ring at this position.
     #[inline(always)]
     pub(super) fn is_next(&self, position: u64) -> bool {
         // SYNC POINT turn: acquire.
-        !self.is_ours() && self.word().load(Ordering::Acquire) >> LEN_BITS == self.next_word(position)
+        !self.is_ours() && self.word().load(Ordering::Acquire) >> LOW_BITS == self.next_word(position)
     }
 
-    /// Header and body of the turn that `is_next`; they are this side's until it is `passed` and the next is written. None: its
-    /// length cannot be.
+    /// Header and body of the part that `is_next`, and whether the turn goes on behind it. They are this side's until it is `heard`
+    /// and the next turn is written. None: what the word says cannot be.
     #[inline(always)]
-    fn hear(&self) -> Option<([u64; 4], &[u8])> {
-        let len = (self.word().load(Ordering::Relaxed) & LEN) as usize;
+    fn hear(&self) -> Option<([u64; 4], &[u8], bool)> {
+        let word = self.word().load(Ordering::Relaxed);
+        let (len, goes_on) = ((word & LEN) as usize, word & GOES_ON != 0);
+        if goes_on && !self.may_go_on() {
+            return None;
+        }
         let body: *const u8 = self.place(len)?;
         // SAFETY: the header lies in the lines, aligned, and `place` has as many bytes. A peer that breaks the protocol can
         // change them meanwhile, nothing else; `wire::Header::from_words` checks whatever it is given.
         unsafe {
-            let header = self.lines.as_ptr().add(HEADER_AT).cast::<[u64; 4]>().read();
-            Some((header, core::slice::from_raw_parts(body, len)))
+            let header = self.here().add(HEADER_AT).cast::<[u64; 4]>().read();
+            Some((header, core::slice::from_raw_parts(body, len), goes_on))
         }
     }
 
-    /// Whether the next turn is this side's, and there is room for such a body.
+    /// Whether the next turn is this side's, or goes on, and there is room for such a body.
     #[inline(always)]
     pub(super) fn may_say(&self, len: usize) -> bool {
-        self.is_ours() && self.place(len).is_some()
+        self.is_ours() && (len <= SHORT || self.has_room_for(len))
     }
 
+    /// Whether this side's turn goes on.
+    #[inline(always)]
+    pub(super) fn is_open(&self) -> bool {
+        self.part() > 0 && self.is_ours()
+    }
+
+    /// Whether there can be a part behind the next one.
+    fn may_go_on(&self) -> bool {
+        self.part() + 1 < PARTS && self.room().is_some()
+    }
+
+    /// The memory behind the large ring, once there is one.
+    fn room(&self) -> Option<NonNull<u8>> {
+        self.long.get()?.dialogue()
+    }
+
+    fn has_room_for(&self, len: usize) -> bool {
+        len <= LONGEST && self.room().is_some()
+    }
+
+    /// Where the body of the next part goes, or is.
     #[inline(always)]
     fn place(&self, len: usize) -> Option<*mut u8> {
-        if len > SHORT {
-            let long = self.long.get().filter(|_| len <= LONGEST);
-            return long.map(|long| long.dialogue().as_ptr());
+        if len <= BRIEF {
+            // SAFETY: within the first of the lines.
+            return Some(unsafe { self.here().add(BODY_AT) });
         }
-        let at = if len <= BRIEF { BODY_AT } else { LINE };
-        // SAFETY: within the lines.
-        Some(unsafe { self.lines.as_ptr().add(at) })
+        if len <= SHORT && self.part() == 0 {
+            // SAFETY: within the lines.
+            return Some(unsafe { self.lines.as_ptr().add(LINE) });
+        }
+        let room = self.room().filter(|_| len <= LONGEST)?;
+        // SAFETY: there is room for as many parts.
+        Some(unsafe { room.as_ptr().add(self.part() * LONGEST) })
     }
 
-    /// Writes the next turn, which this side `may_say`. `position`: that of the ring that goes the same way. Returns its number;
-    /// None if there is no room.
+    /// Writes the next part, which this side `may_say`. `position`: that of the ring that goes the same way. `fill` puts the body
+    /// in its place. None if there is no room.
     #[inline(always)]
-    fn say(&self, header: [u64; 4], len: usize, position: u64, fill: impl FnOnce(&mut [u8])) -> Option<u64> {
+    fn say(&self, header: [u64; 4], len: usize, position: u64, fill: impl FnOnce(&mut [u8])) -> Option<()> {
         let place = self.place(len)?;
         // SAFETY: as many bytes are there; it is this side's turn, so only a peer that breaks the protocol uses them meanwhile.
         fill(unsafe { core::slice::from_raw_parts_mut(place, len) });
         // SAFETY: the header lies in the lines, aligned.
-        unsafe { self.lines.as_ptr().add(HEADER_AT).cast::<[u64; 4]>().write(header) };
-        let word = self.next_word(position) << LEN_BITS | len as u64;
+        unsafe { self.here().add(HEADER_AT).cast::<[u64; 4]>().write(header) };
+        let goes_on = self.more_follows(header, len) && self.may_go_on();
+        let low = if goes_on { GOES_ON | len as u64 } else { len as u64 };
         // SYNC POINT turn: release.
-        self.word().store(word, Ordering::Release);
-        self.passed();
-        Some(self.turn())
+        self.word()
+            .store(self.next_word(position) << LOW_BITS | low, Ordering::Release);
+        self.pass(goes_on);
+        Some(())
     }
 
-    /// A turn was taken, or written: the next is the other side's.
+    /// Whether this is not the last packet of its message.
     #[inline(always)]
-    fn passed(&self) {
+    fn more_follows(&self, [first, _, _, total]: [u64; 4], len: usize) -> bool {
+        let all = match first as u8 {
+            FIRST => total,
+            SEGMENT => self.left.load(Ordering::Relaxed),
+            _ => return false,
+        };
+        let left = all.saturating_sub(len as u64);
+        self.left.store(left, Ordering::Relaxed);
+        left > 0
+    }
+
+    /// A part was taken. A word that is not the first must not be taken for one of a turn that begins when as many turns have
+    /// passed as a word can tell apart.
+    #[inline(always)]
+    fn heard(&self, goes_on: bool) {
+        if self.part() > 0 {
+            self.word().store(0, Ordering::Relaxed);
+        }
+        self.pass(goes_on);
+    }
+
+    /// A part was taken or written. If it was the last, the next turn is the other side's.
+    #[inline(always)]
+    fn pass(&self, goes_on: bool) {
+        if goes_on || self.part() > 0 {
+            return self.pass_part(goes_on);
+        }
         self.turn.store(self.turn() + 1, Ordering::Relaxed);
+    }
+
+    #[inline(never)]
+    fn pass_part(&self, goes_on: bool) {
+        let next = self.part() + 1;
+        let (part, here) = match self.room().filter(|_| goes_on && next < PARTS) {
+            // SAFETY: the lines of as many parts are there.
+            Some(room) => (next, unsafe { line_of(room, next) }),
+            None => (0, self.lines.as_ptr()),
+        };
+        self.part.store(part as u64, Ordering::Relaxed);
+        self.here.store(here, Ordering::Relaxed);
+        if part == 0 {
+            self.turn.store(self.turn() + 1, Ordering::Relaxed);
+        }
     }
 }
 
-/// A turn of ours in a dialogue; turn 0 is none.
+#[cfg(test)]
+impl Dialogue {
+    /// As if so many turns had passed.
+    pub(super) fn pass_turns(&self, turns: u64) {
+        self.turn.fetch_add(turns, Ordering::Relaxed);
+    }
+}
+
+/// The line of a part after the first.
+///
+/// # Safety
+/// The room is a dialogue's, and has lines for so many parts.
+unsafe fn line_of(room: NonNull<u8>, part: usize) -> *mut u8 {
+    // SAFETY: the caller's promise.
+    unsafe { room.as_ptr().add(LONGEST_TURN + part * STEP) }
+}
+
+/// Before the room of a lane is used: no part is there.
+pub(super) fn clear_room(lane: &Ring) {
+    let Some(room) = lane.dialogue_room() else { return };
+    for part in 1..PARTS {
+        // SAFETY: there are as many parts. Their words are aligned, and only used atomically.
+        let word = unsafe { &*line_of(room, part).cast::<AtomicU64>() };
+        word.store(0, Ordering::Relaxed);
+    }
+}
+
+const FIRST: u8 = Packet::First as u8;
+const SEGMENT: u8 = Packet::Segment as u8;
+
+/// What we have said last; nothing yet, if that is of no parts.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Said {
-    turn: u64,
-    /// Where it stands among the records of our ring.
+    /// `Dialogue::parts`, once it is read.
+    parts: u64,
+    /// Where its turn stands among the records of our ring.
     position: u64,
 }
 
-/// Whether such packets may go by way of the dialogue: those that answer each other, but for what may be taken back from the
-/// ring (`recall`).
+/// Whether such packets may begin a turn: those that answer each other, but for what may be taken back from the ring
+/// (`recall`).
 #[inline(always)]
 pub(super) fn is_said(packet: Packet) -> bool {
     matches!(
@@ -177,13 +324,19 @@ pub(super) fn is_said(packet: Packet) -> bool {
 }
 
 impl Outbound {
-    /// Whether the next turn of the dialogue is ours, and there is room for such a body.
+    /// Whether the next turn of the dialogue is ours, or goes on, and there is room for such a body.
     #[inline(always)]
     pub(super) fn may_say(&self, len: usize) -> bool {
         self.dialogue.as_ref().is_some_and(|dialogue| dialogue.may_say(len))
     }
 
-    /// Writes the next turn of the dialogue. Is given words and an address, so that on the way to the ring neither header nor body
+    /// Whether our turn goes on.
+    #[inline(always)]
+    pub(super) fn is_speaking(&self) -> bool {
+        self.dialogue.as_ref().is_some_and(|dialogue| dialogue.is_open())
+    }
+
+    /// Writes the next part of the dialogue. Is given words and an address, so that on the way to the ring neither header nor body
     /// need be in memory.
     ///
     /// # Safety
@@ -198,25 +351,43 @@ impl Outbound {
         from: *const u8,
         len: usize,
     ) -> Written {
+        let started = if len < fill::LONG { None } else { self.start_saying(len) };
         let Some(dialogue) = &self.dialogue else {
             return Written::Gone;
         };
         let position = self.producer.position();
-        let turn = dialogue.say([first, second, third, fourth], len, position, |room| {
+        let begins = !dialogue.is_open();
+        let said = dialogue.say([first, second, third, fourth], len, position, |room| {
             // SAFETY: the caller's promise. No memory that may be sent is the dialogue's.
             unsafe { core::ptr::copy_nonoverlapping(from, room.as_mut_ptr(), room.len()) };
         });
-        let Some(turn) = turn else { return Written::Full };
+        if said.is_none() {
+            return Written::Full;
+        }
+        if let Some(started) = started {
+            let took = copy_speed::per_byte(len, started.elapsed());
+            self.ring.saying().store(took, Ordering::Relaxed);
+        }
+        self.said = Said {
+            parts: dialogue.parts(),
+            position: if begins { position } else { self.said.position },
+        };
         self.producer.behind_a_turn();
-        self.said = Said { turn, position };
         self.announce()
     }
 
-    /// Whether the peer has read all of our turns.
+    /// Before a long body is copied: the time, if that is to be timed.
+    #[cold]
+    fn start_saying(&mut self, len: usize) -> Option<Instant> {
+        let known = self.copies_by_turns();
+        self.timer_of_turns.start(len, known)
+    }
+
+    /// Whether the peer has read all that we have said.
     #[inline(always)]
     pub(super) fn is_heard(&self) -> bool {
         // SYNC POINT heard: acquire.
-        self.said.turn == 0 || self.ring.heard().load(Ordering::Acquire) >= self.said.turn
+        self.said.parts == 0 || self.ring.heard().load(Ordering::Acquire) >= self.said.parts
     }
 
     /// The position before which our last turn stands, if the peer has not read it.
@@ -226,15 +397,16 @@ impl Outbound {
 }
 
 impl Inbound {
-    /// Delivers the next turn of the dialogue.
+    /// Delivers the next part of the dialogue.
     #[inline(never)]
     pub(super) fn hear<S: Sink>(&mut self, sink: &mut S) -> Delivery {
         let Some(dialogue) = &self.dialogue else {
             return Delivery::Broken;
         };
-        let Some((words, body)) = dialogue.hear() else {
+        let Some((words, body, goes_on)) = dialogue.hear() else {
             return Delivery::Broken;
         };
+        let started = self.speed_of_turns.start(body.len());
         let header = wire::Header::from_words(words);
         if !header.is_some_and(|header| sink.take(self.peer, &header, body)) {
             match deliver(sink, self.peer, &mut self.help, words, body) {
@@ -242,7 +414,11 @@ impl Inbound {
                 other => return other,
             }
         }
-        dialogue.passed();
+        let len = body.len();
+        dialogue.heard(goes_on);
+        if let Some(started) = started {
+            self.copied_of_turn(len, started.elapsed());
+        }
         Delivery::Done
     }
 

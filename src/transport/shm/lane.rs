@@ -4,9 +4,9 @@
 //! | line of the control block | written by | holds |
 //! | --- | --- | --- |
 //! | claimer | the sender, once | its instance, its address |
-//! | hot | the receiver, seldom | whether it polls this ring without a bell, and how quickly bodies go through it |
+//! | hot | the receiver, seldom | whether it polls this ring without a bell, and how quickly bodies go through it and by turns |
 //! | taken | the receiver, every few records and around each read | the credit, how far it has read, here and in the dialogue, whether it reads |
-//! | sender | the sender, seldom | whether it has closed, is starved, or takes records back (`recall`); how quickly it copies |
+//! | sender | the sender, seldom | whether it has closed, is starved, or takes records back (`recall`); how quickly it copies to either place |
 //! | pieces | both, for a dual copy | which pieces nobody has taken yet (`dual_copy`) |
 //! | helped | the sender, for a dual copy | how many pieces it has copied |
 //! | the last six | both, by turns | what they say to each other (`dialogue`) |
@@ -31,6 +31,7 @@ const AT_CLAIMER: usize = 0;
 const AT_CLAIMER_LEN: usize = 8;
 const AT_HOT: usize = LINE;
 const AT_COPIES: usize = AT_HOT + 8;
+const AT_COPIES_BY_TURNS: usize = AT_HOT + 16;
 const AT_TAKEN: usize = 2 * LINE;
 const AT_SEEN: usize = AT_TAKEN + 8;
 const AT_READING: usize = AT_SEEN + 8;
@@ -38,6 +39,7 @@ const AT_HEARD: usize = AT_READING + 8;
 const AT_SENDER: usize = 3 * LINE;
 const AT_RECALLING: usize = AT_SENDER + 8;
 const AT_FILLING: usize = AT_SENDER + 16;
+const AT_SAYING: usize = AT_SENDER + 24;
 const AT_CLAIMER_ADDRESS: usize = 4 * LINE;
 const AT_PIECES: usize = 8 * LINE;
 const AT_HELPED: usize = 9 * LINE;
@@ -51,8 +53,8 @@ pub(super) const SMALL: Size = Size::of(32);
 /// Measured: 128 KiB gained nothing over 64 KiB, for small messages or for streams.
 pub(super) const LARGE: Size = Size::of(2048);
 pub(super) const LANE_BYTES: usize = 2048;
-/// A large ring, and the room for long bodies of a dialogue behind it.
-pub(super) const LARGE_BYTES: usize = LARGE.bytes() + dialogue::LONGEST;
+/// A large ring, and the room of a dialogue behind it, which only the lane has that has the dialogue.
+pub(super) const LARGE_BYTES: usize = LARGE.bytes() + dialogue::ROOM;
 /// The lines of a dialogue in the control block.
 pub(super) const DIALOGUE_BYTES: usize = CONTROL_BYTES - DIALOGUE_AT;
 const _: () = assert!(CONTROL_BYTES + SMALL.bytes() == LANE_BYTES);
@@ -95,14 +97,15 @@ pub(super) struct Ring {
     large: Arc<OnceLock<LargeMap>>,
 }
 
-/// A large ring, mapped, and the room for long bodies of a dialogue behind it.
+/// A large ring, mapped, and the room of a dialogue behind it.
 #[derive(Debug)]
 pub(super) struct LargeMap(FileMap);
 
 impl LargeMap {
-    pub(super) fn dialogue(&self) -> NonNull<u8> {
+    /// The room of the dialogue, if it is in this lane: `dialogue::ROOM` bytes.
+    pub(super) fn dialogue(&self) -> Option<NonNull<u8>> {
         // SAFETY: the mapping holds both.
-        unsafe { self.0.base().add(LARGE.bytes()) }
+        (self.0.len() >= LARGE_BYTES).then(|| unsafe { self.0.base().add(LARGE.bytes()) })
     }
 }
 
@@ -148,6 +151,11 @@ impl Ring {
         &self.rows
     }
 
+    /// The room of the dialogue, if it is in this lane and there is a large ring.
+    pub(super) fn dialogue_room(&self) -> Option<NonNull<u8>> {
+        self.large.get()?.dialogue()
+    }
+
     pub(super) fn is_large(&self) -> bool {
         self.large.get().is_some()
     }
@@ -163,10 +171,12 @@ impl Ring {
         }
     }
 
-    /// Allocates and maps the large ring, which is the one in use from now on. Returns the small one.
-    pub(super) fn enlarge(&mut self, fd: BorrowedFd<'_>, index: usize) -> io::Result<Rows> {
-        shared::allocate(fd, large_at(index), LARGE_BYTES as u64)?;
-        let map = FileMap::new(fd, large_at(index), LARGE_BYTES)?;
+    /// Allocates and maps the large ring, which is the one in use from now on, `with_dialogue` its room, too. Returns the small
+    /// ring.
+    pub(super) fn enlarge(&mut self, fd: BorrowedFd<'_>, index: usize, with_dialogue: bool) -> io::Result<Rows> {
+        let len = if with_dialogue { LARGE_BYTES } else { LARGE.bytes() };
+        shared::allocate(fd, large_at(index), len as u64)?;
+        let map = FileMap::new(fd, large_at(index), len)?;
         let small = self.rows;
         self.rows = Rows {
             lines: map.base(),
@@ -192,9 +202,21 @@ impl Ring {
 
     /// Resets the control block and the ring, and writes whose it is.
     pub(super) fn init(&self, instance: u64, address: &[u8]) {
-        let receivers = [AT_HOT, AT_COPIES, AT_TAKEN, AT_SEEN, AT_READING, AT_HEARD];
-        let senders = [AT_SENDER, AT_RECALLING, AT_FILLING, AT_PIECES, AT_HELPED, DIALOGUE_AT];
-        for at in receivers.into_iter().chain(senders) {
+        let receivers = [
+            AT_HOT,
+            AT_COPIES,
+            AT_COPIES_BY_TURNS,
+            AT_TAKEN,
+            AT_SEEN,
+            AT_READING,
+            AT_HEARD,
+        ];
+        let senders = [AT_SENDER, AT_RECALLING, AT_FILLING, AT_SAYING];
+        for at in receivers
+            .into_iter()
+            .chain(senders)
+            .chain([AT_PIECES, AT_HELPED, DIALOGUE_AT])
+        {
             self.word(at).store(0, Ordering::Relaxed);
         }
         self.rows.clear(0);
@@ -235,6 +257,12 @@ impl Ring {
         self.word(AT_COPIES)
     }
 
+    /// The same for what goes by turns.
+    #[inline]
+    pub(super) fn copies_by_turns(&self) -> &AtomicU64 {
+        self.word(AT_COPIES_BY_TURNS)
+    }
+
     pub(super) fn sender(&self) -> &AtomicU64 {
         self.word(AT_SENDER)
     }
@@ -244,19 +272,24 @@ impl Ring {
         self.word(AT_FILLING)
     }
 
+    /// The same for what goes by turns.
+    pub(super) fn saying(&self) -> &AtomicU64 {
+        self.word(AT_SAYING)
+    }
+
     /// The position up to which the receiver has read, written at the end of each look.
     #[inline]
     pub(super) fn seen(&self) -> &AtomicU64 {
         self.word(AT_SEEN)
     }
 
-    /// The turn of the dialogue up to which the receiver has read, written at the end of each look.
+    /// How many parts of the dialogue there were when the receiver had read last, written at the end of each look.
     #[inline]
     pub(super) fn heard(&self) -> &AtomicU64 {
         self.word(AT_HEARD)
     }
 
-    /// The lines of a dialogue, their memory, and where the room for long bodies is once there is a large ring.
+    /// The lines of a dialogue, their memory, and where its room is once there is a large ring.
     pub(super) fn dialogue(&self) -> (NonNull<u8>, Arc<FileMap>, Arc<OnceLock<LargeMap>>) {
         // SAFETY: they lie in the control block.
         let lines = unsafe { self.rows.control.add(DIALOGUE_AT) };

@@ -35,7 +35,7 @@ use std::sync::Arc;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"lfab-shm");
 /// To be raised with every change of the layout here, in `lane` or `ring`.
-const LAYOUT: u64 = 14;
+const LAYOUT: u64 = 15;
 /// The version of the layout, and of what engines say to each other.
 const VERSION: u64 = LAYOUT << 16 | wire::VERSION as u64;
 
@@ -44,7 +44,7 @@ pub(super) const MAX_RINGS: usize = 1 << 17;
 
 /// A page of the file, behind all others, that only the owner maps: /proc/PID/maps shows by it who the owner is
 /// (`proof`). It is never touched.
-pub(super) const OWNER_AT: u64 = 12 << 30;
+pub(super) const OWNER_AT: u64 = 20 << 30;
 
 // Bytes of the file that are locked: by the owner while it lives, by whoever removes the file, and from `LOCK_RINGS` on
 // one for each ring, by its sender.

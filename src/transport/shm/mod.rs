@@ -297,8 +297,9 @@ impl Transport for ShmTransport {
     }
 
     fn is_sooner_sent(&mut self, to: PeerId, len: usize) -> bool {
+        let (eager, polls) = (self.config.eager, self.polls);
         let out = self.peers.get_mut(to).and_then(|peer| peer.out.as_mut());
-        out.is_none_or(|out| out.is_sooner_sent(len))
+        len <= eager && out.is_none_or(|out| out.is_sooner_sent(len, polls))
     }
 
     fn abandon(&mut self, peer: PeerId) -> bool {

@@ -7,8 +7,9 @@
 //! (`streaming`).
 
 use super::ShmTransport;
-use super::config::{MAX_BODY, MAX_READ, MAX_WRITE, MAX_WRITTEN};
+use super::config::{MAX_BODY, MAX_IN_RING, MAX_READ, MAX_WRITE, MAX_WRITTEN};
 use super::copy_speed::Copies;
+use super::dialogue::LONGEST_TURN;
 use super::inbound::Inbound;
 use super::outbound::Outbound;
 use super::ring::Cells;
@@ -34,6 +35,7 @@ const NOT_WAITED: u8 = 64;
 #[derive(Debug, Default)]
 pub(super) struct Choice {
     trials: Trials,
+    trials_of_turns: Trials,
     /// Long operations that still go by the kernel, as the peer was not seen to poll.
     left_alone: u8,
     /// Long operations that may still go through the ring without another look, as it was.
@@ -46,6 +48,15 @@ pub(super) struct Choice {
 /// 60 to 85 ns for each KiB, so that a long one takes less for a byte.
 fn quick_enough_for(len: usize, longer: Copies) -> Copies {
     if len <= MAX_WRITE { Copies::Quick } else { longer }
+}
+
+/// Whether a way is quick enough, or one is to go there to see whether it still is not. All do until it is known.
+fn is_quick_enough(copies: Copies, least: Copies, trials: &mut Trials) -> bool {
+    if copies == Copies::Unknown || copies >= least {
+        *trials = Trials::default();
+        return true;
+    }
+    trials.is_due()
 }
 
 impl ShmTransport {
@@ -89,10 +100,18 @@ impl ShmTransport {
 }
 
 impl Outbound {
-    /// Whether a message that the peer could fetch is better sent through the ring.
-    pub(super) fn is_sooner_sent(&mut self, len: usize) -> bool {
+    /// Whether a message that the peer could fetch is better sent, by turns or through the ring. `polls`: how often our endpoint has
+    /// been polled.
+    pub(super) fn is_sooner_sent(&mut self, len: usize, polls: u64) -> bool {
+        if self.may_answer(polls) && self.may_say(MAX_BODY) && len <= LONGEST_TURN {
+            let copies = self.copies_by_turns();
+            // Of several parts the one is read while the next is written, so that even the longest take half of what their copies do.
+            if is_quick_enough(copies, Copies::Quick, &mut self.choice.trials_of_turns) {
+                return true;
+            }
+        }
         let copies = self.copies();
-        self.is_worth_a_packet(copies, quick_enough_for(len, Copies::Quicker))
+        len <= MAX_IN_RING && self.is_worth_a_packet(copies, quick_enough_for(len, Copies::Quicker))
     }
 
     /// How quickly bodies go through our ring, as the peer has found out.
@@ -100,13 +119,13 @@ impl Outbound {
         Copies::of(self.ring.copies().load(Ordering::Relaxed))
     }
 
-    /// Whether a ring is quick enough, or one is to go there to see whether it still is not. All do until it is known.
+    /// How quickly what we say comes to the peer, as it has found out.
+    pub(super) fn copies_by_turns(&self) -> Copies {
+        Copies::of(self.ring.copies_by_turns().load(Ordering::Relaxed))
+    }
+
     pub(super) fn is_worth_a_packet(&mut self, copies: Copies, least: Copies) -> bool {
-        if copies == Copies::Unknown || copies >= least {
-            self.choice.trials = Trials::default();
-            return true;
-        }
-        self.choice.trials.is_due()
+        is_quick_enough(copies, least, &mut self.choice.trials)
     }
 
     /// Whether an operation that is longer than `MAX_BODY` may wait for the peer: it was just seen to poll.

@@ -6,7 +6,7 @@
 //!
 //! Called by `ShmTransport::poll` (hot rings), `housekeeping` (all others) and `sleeping`.
 
-use super::super::copy_speed::CopySpeed;
+use super::super::copy_speed::{CopySpeed, KernelPace};
 use super::super::dialogue::Dialogue;
 use super::super::dual_copy::HelpRequest;
 use super::super::lane::{self, Ring};
@@ -78,7 +78,9 @@ impl Inbox {
                 peer,
                 ending: false,
                 help: None,
-                copy_speed: CopySpeed::default(),
+                copy_speed: CopySpeed::of_ring(),
+                speed_of_turns: CopySpeed::of_turns(),
+                kernel_pace: KernelPace::default(),
                 streaming: Streaming::default(),
                 refused: false,
                 unanswered: false,
@@ -122,7 +124,7 @@ impl Inbox {
         let Some(inbound) = self.get_mut(index) else {
             return Ok(());
         };
-        let moved = inbound.follow(index, file);
+        let moved = inbound.follow(index, header.instance(), file);
         let hot = inbound.hot;
         match &moved {
             // The bell for what is in the large ring may have been taken already.

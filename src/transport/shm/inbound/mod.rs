@@ -6,7 +6,7 @@
 
 mod inbox;
 
-use super::copy_speed::{Copies, CopySpeed};
+use super::copy_speed::{Copies, CopySpeed, KernelPace};
 use super::delivery::{Delivery, deliver};
 use super::dialogue::Dialogue;
 use super::dual_copy::HelpRequest;
@@ -36,6 +36,8 @@ pub(super) struct Inbound {
     /// What its sender asked us to copy, which is done after the look at the ring.
     pub(super) help: Option<HelpRequest>,
     copy_speed: CopySpeed,
+    pub(super) speed_of_turns: CopySpeed,
+    kernel_pace: KernelPace,
     streaming: Streaming,
     /// The engine refused the next record.
     refused: bool,
@@ -98,7 +100,7 @@ impl Inbound {
     fn say_read(&self) {
         if let Some(dialogue) = &self.dialogue {
             // SYNC POINT heard: release.
-            self.ring.heard().store(dialogue.turn(), Ordering::Release);
+            self.ring.heard().store(dialogue.parts(), Ordering::Release);
         }
         exclusion::has_read(self.ring.rows(), self.consumer.position());
     }
@@ -221,8 +223,9 @@ impl Inbound {
     }
 
     /// Goes on in the large ring. If that cannot be mapped, the ring waits to be tried again.
-    fn follow(&mut self, index: usize, file: BorrowedFd<'_>) -> io::Result<()> {
-        let moved = self.ring.enlarge(file, index);
+    fn follow(&mut self, index: usize, own_instance: u64, file: BorrowedFd<'_>) -> io::Result<()> {
+        let with_dialogue = self.ring.claimed_by() < own_instance;
+        let moved = self.ring.enlarge(file, index, with_dialogue);
         self.cannot_follow = moved.is_err();
         moved.map(|_| self.consumer.follow())
     }
@@ -231,18 +234,31 @@ impl Inbound {
     #[cold]
     pub(super) fn copied(&mut self, len: usize, time: Duration) {
         let sender = self.ring.filling().load(Ordering::Relaxed);
-        if let Some(copies) = self.copy_speed.took(len, time, sender) {
+        if let Some(copies) = self.copy_speed.took(len, time, sender, &self.kernel_pace) {
             self.ring.copies().store(copies as u64, Ordering::Relaxed);
+        }
+    }
+
+    /// The same for a body that came by turns.
+    #[cold]
+    pub(super) fn copied_of_turn(&mut self, len: usize, time: Duration) {
+        let sender = self.ring.saying().load(Ordering::Relaxed);
+        if let Some(copies) = self.speed_of_turns.took(len, time, sender, &self.kernel_pace) {
+            self.ring.copies_by_turns().store(copies as u64, Ordering::Relaxed);
         }
     }
 
     /// Before the kernel fetches so many bytes of its sender's: the time, if that is to be timed.
     pub(super) fn start_fetch(&mut self, len: usize) -> Option<Instant> {
-        self.copy_speed.start_fetch(len)
+        self.kernel_pace.start(len)
     }
 
     pub(super) fn fetched(&mut self, len: usize, time: Duration) {
-        self.copy_speed.fetched(len, time);
+        self.kernel_pace.fetched(len, time);
+        // The ring is judged again when something comes through it.
+        if let Some(copies) = self.speed_of_turns.judge(&self.kernel_pace) {
+            self.ring.copies_by_turns().store(copies as u64, Ordering::Relaxed);
+        }
     }
 
     /// How quickly its records are copied.

@@ -11,7 +11,7 @@ use super::Config;
 use super::ahead;
 use super::attention;
 use super::copy_speed::{self, Sampler};
-use super::dialogue::{Dialogue, Said, is_said};
+use super::dialogue::{self, Dialogue, Said, is_said};
 use super::direct_access::RegionCache;
 use super::doorbell::Doorbell;
 use super::endpoint_file::EndpointFile;
@@ -23,7 +23,7 @@ use super::proof::{PeerIdentity, Proof};
 use super::ring::{self, Cells, Form, Producer, Record, Slot};
 use super::ring_or_kernel::Choice;
 use crate::engine::port::Body;
-use crate::engine::wire;
+use crate::engine::wire::{self, Packet};
 use crate::sys::shared::Status;
 use crate::sys::{clock, shared};
 use claim::open_and_claim;
@@ -43,6 +43,7 @@ pub(super) struct Outbound {
     pub(super) choice: Choice,
     /// Which of our copies into the ring are timed.
     timer: Sampler,
+    pub(super) timer_of_turns: Sampler,
     pub(super) header: FileHeader,
     /// The peer as its file named it when we connected, and whether that process is known to be the peer's.
     pub(super) identity: PeerIdentity,
@@ -77,7 +78,7 @@ pub(super) struct Outbound {
     pub(super) said: Said,
     /// The peer's poll counter when it was found not to poll. It is not polling as long as the counter is the same.
     pub(super) idle_since: Option<u64>,
-    /// How often our endpoint had been polled at the last push; before the first it is what no count of polls is.
+    /// How often our endpoint had been polled at the last push of a message; before the first it is what no count of polls is.
     pushed_at: u64,
     /// There was no poll between the last two pushes.
     several_in_a_row: bool,
@@ -140,6 +141,7 @@ impl Outbound {
             ring,
             choice: Choice::default(),
             timer: Sampler::default(),
+            timer_of_turns: Sampler::default(),
             header,
             file,
             index,
@@ -174,11 +176,19 @@ impl Outbound {
     /// our endpoint has been polled.
     #[inline(always)]
     pub(super) fn push(&mut self, header: &wire::Header, body: Body<'_>, polls: u64) -> Written {
-        self.several_in_a_row = self.pushed_at == polls;
-        self.pushed_at = polls;
+        // The rest of a message, or that one was fetched, says nothing of whether we answer each other.
+        if !matches!(header.packet, Packet::Segment | Packet::Done) {
+            self.several_in_a_row = self.pushed_at == polls;
+            self.pushed_at = polls;
+        }
         let len = body.len();
-        if !self.several_in_a_row
-            && is_said(header.packet)
+        let is_said = match header.packet {
+            // A long message is sent in parts because it is one that may be said (`is_sooner_sent`), whatever was pushed before it.
+            Packet::First => true,
+            Packet::Segment => self.is_speaking(),
+            packet => !self.several_in_a_row && is_said(packet),
+        };
+        if is_said
             && self.may_say(len)
             && let Some(from) = fill::in_one_piece(&body, len)
         {
@@ -369,7 +379,17 @@ impl Outbound {
         if !status.is_same_file(&self.file) {
             return Err(ErrorKind::NotFound.into());
         }
-        self.ring.enlarge(file.as_fd(), self.index)
+        let with_dialogue = self.own_instance < self.instance();
+        let small = self.ring.enlarge(file.as_fd(), self.index, with_dialogue)?;
+        // Nobody uses it before our last record in the small ring is read. A file system that cannot release memory keeps what an
+        // earlier sender left there.
+        dialogue::clear_room(&self.ring);
+        Ok(small)
+    }
+
+    /// Whether our endpoint was polled between the last messages, and again since: what we push then may be an answer.
+    pub(super) fn may_answer(&self, polls: u64) -> bool {
+        !self.several_in_a_row && self.pushed_at != polls
     }
 
     pub(super) fn is_closed(&self) -> bool {

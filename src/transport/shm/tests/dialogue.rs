@@ -1,5 +1,6 @@
 //! Two that answer each other, by turns.
 
+use super::super::dialogue::LONGEST_TURN;
 use super::super::lane::DIALOGUE_AT;
 use super::*;
 
@@ -9,6 +10,8 @@ struct Pair {
     sinks: [Kept; 2],
     /// The number that each has for the other.
     to: [PeerId; 2],
+    /// What each has pushed that the other has not been asked for yet.
+    sent: [Vec<(Header, Vec<u8>)>; 2],
     /// The next packet of each.
     next: [u32; 2],
     _dir: Dir,
@@ -23,6 +26,7 @@ impl Pair {
             ends,
             sinks: Default::default(),
             to,
+            sent: Default::default(),
             next: [0; 2],
             _dir: dir,
         };
@@ -60,9 +64,40 @@ impl Pair {
 
     fn push(&mut self, who: usize) -> Push {
         let id = self.next[who];
-        let sent = self.ends[who].push(self.to[who], &header(id), Body::Bytes(&body(id)), None);
-        self.next[who] += u32::from(sent == Push::Done);
-        sent
+        self.push_packet(who, header(id), body(id))
+    }
+
+    fn push_packet(&mut self, who: usize, header: Header, body: Vec<u8>) -> Push {
+        let pushed = self.ends[who].push(self.to[who], &header, Body::Bytes(&body), None);
+        if pushed == Push::Done {
+            self.next[who] += 1;
+            self.sent[who].push((header, body));
+        }
+        pushed
+    }
+
+    /// The part of a message of `total` bytes that begins at `at`.
+    fn push_part(&mut self, who: usize, at: usize, total: usize) -> Push {
+        let id = self.next[who];
+        let header = match at {
+            0 => Header {
+                total: total as u64,
+                ..Header::new(Packet::First, id)
+            },
+            _ => Header {
+                total: at as u64,
+                ..Header::new(Packet::Segment, id)
+            },
+        };
+        let len = MAX_BODY.min(total - at);
+        let body = (0..len).map(|byte| (byte as u32 ^ id.wrapping_mul(31)) as u8);
+        self.push_packet(who, header, body.collect())
+    }
+
+    fn push_message(&mut self, who: usize, total: usize) {
+        for at in (0..total).step_by(MAX_BODY) {
+            assert_eq!(self.push_part(who, at, total), Push::Done);
+        }
     }
 
     fn poll(&mut self, who: usize, budget: usize) {
@@ -71,13 +106,41 @@ impl Pair {
 
     /// One reads all that the other has sent: each once, whole, in order.
     fn read_all(&mut self, who: usize) {
-        let all = self.next[1 - who] as usize;
+        let sent = std::mem::take(&mut self.sent[1 - who]);
         poll_until(&mut self.ends[who], &mut self.sinks[who], |sink| {
-            sink.packets.len() == all
+            sink.packets.len() == sent.len()
         });
-        (0..)
-            .zip(&self.sinks[who].packets)
-            .for_each(|(id, packet)| assert_whole(packet, id));
+        self.compare(who, &sent);
+    }
+
+    /// What one has read is this, and is forgotten.
+    fn compare(&mut self, who: usize, sent: &[(Header, Vec<u8>)]) {
+        let read = std::mem::take(&mut self.sinks[who].packets);
+        assert_eq!(read.len(), sent.len());
+        for ((_, header, body), sent) in read.iter().zip(sent) {
+            assert_eq!(*header, sent.0);
+            assert!(*body == sent.1, "the body of {header:?}");
+        }
+    }
+
+    /// Who has the next turn, where nothing is unread.
+    fn speaker(&self) -> usize {
+        usize::from(!self.out(0).dialogue.as_ref().unwrap().may_say(0))
+    }
+
+    /// Both have a large ring, which long bodies need.
+    fn enlarge(&mut self) {
+        for who in 0..2 {
+            while !self.out(who).ring.is_large() {
+                assert_eq!(self.push(who), Push::Done);
+            }
+            self.read_all(1 - who);
+        }
+        (0..2).for_each(|who| self.poll(who, 64));
+    }
+
+    fn positions(&self) -> [u64; 2] {
+        [0, 1].map(|who| self.out(who).producer.position())
     }
 }
 
@@ -85,35 +148,94 @@ impl Pair {
 fn whoever_answers_uses_the_same_lines() {
     for first in 0..2 {
         let mut pair = Pair::meet_with_first(first);
-        // A large ring, which long bodies need.
-        for _ in 0..8 {
-            assert_eq!(pair.push(first), Push::Done);
-        }
-        pair.read_all(1 - first);
-        let begun = pair.turns(first);
-        let before = [0, 1].map(|who| pair.out(who).producer.position());
-        let mut who = if pair.out(first).dialogue.as_ref().unwrap().may_say(0) {
-            first
-        } else {
-            1 - first
-        };
+        pair.enlarge();
+        let (begun, before) = (pair.turns(first), pair.positions());
+        let mut who = pair.speaker();
         // A packet of each length from each side.
         pair.next = [pair.next[0].next_multiple_of(8), pair.next[1].next_multiple_of(8)];
-        pair.sinks.iter_mut().for_each(|sink| sink.packets.clear());
         for turn in 1..=32 {
-            pair.poll(who, 64);
-            let id = pair.next[who];
             assert_eq!(pair.push(who), Push::Done);
             who = 1 - who;
-            poll_until(&mut pair.ends[who], &mut pair.sinks[who], |sink| {
-                !sink.packets.is_empty()
-            });
-            assert_whole(&pair.sinks[who].packets[0], id);
-            pair.sinks[who].packets.clear();
+            pair.read_all(who);
             assert_eq!(pair.turns(who), begun + turn);
         }
-        assert_eq!([0, 1].map(|who| pair.out(who).producer.position()), before);
+        assert_eq!(pair.positions(), before);
     }
+}
+
+/// One has the turn, and each part is there for the other as soon as it is written.
+#[test]
+fn a_message_of_several_packets_is_one_turn() {
+    let mut pair = Pair::meet();
+    pair.enlarge();
+    let (begun, before) = (pair.turns(0), pair.positions());
+    let mut turn = 0;
+    let mut who = pair.speaker();
+    for parts in 2..=8 {
+        for last in [1, 24, 25, 400, MAX_BODY] {
+            let total = (parts - 1) * MAX_BODY + last;
+            for at in (0..total).step_by(MAX_BODY) {
+                assert_eq!(pair.turns(1 - who), begun + turn);
+                assert_eq!(pair.push_part(who, at, total), Push::Done);
+                assert!(!pair.out(who).is_heard());
+                pair.read_all(1 - who);
+                assert!(pair.out(who).is_heard());
+            }
+            turn += 1;
+            assert_eq!([pair.turns(0), pair.turns(1)], [begun + turn; 2]);
+            who = 1 - who;
+            // The other reads it at once.
+            pair.poll(who, 64);
+            pair.push_message(who, total);
+            pair.read_all(1 - who);
+            turn += 1;
+            who = 1 - who;
+            pair.poll(who, 64);
+        }
+    }
+    assert_eq!(pair.positions(), before, "nothing went through the rings");
+}
+
+#[test]
+fn what_is_too_long_for_a_turn_goes_on_in_the_ring() {
+    let mut pair = Pair::meet();
+    pair.enlarge();
+    let (begun, before) = (pair.turns(0), pair.positions());
+    let who = pair.speaker();
+    pair.push_message(who, LONGEST_TURN + 5);
+    assert_eq!(pair.turns(who), begun + 1);
+    assert!(pair.positions()[who] > before[who]);
+    pair.read_all(1 - who);
+    // And a turn that its writer breaks off is ended by what it says next.
+    let who = 1 - who;
+    pair.poll(who, 64);
+    assert_eq!(pair.push_part(who, 0, LONGEST_TURN), Push::Done);
+    pair.read_all(1 - who);
+    pair.poll(who, 64);
+    assert_eq!(pair.turns(who), begun + 1);
+    assert_eq!(pair.push(who), Push::Done);
+    pair.read_all(1 - who);
+    assert_eq!([pair.turns(0), pair.turns(1)], [begun + 2; 2]);
+}
+
+/// As many turns as the word of a part can tell apart bring back the words of a long message.
+#[test]
+fn a_word_of_long_ago_is_no_part() {
+    let mut pair = Pair::meet();
+    pair.enlarge();
+    let who = pair.speaker();
+    pair.push_message(who, 2 * MAX_BODY);
+    pair.read_all(1 - who);
+    // The turn is the same one's again.
+    for who in 0..2 {
+        pair.out(who).dialogue.as_ref().unwrap().pass_turns((1 << 24) - 1);
+    }
+    pair.poll(who, 64);
+    assert_eq!(pair.push_part(who, 0, 2 * MAX_BODY), Push::Done);
+    assert!(pair.out(who).dialogue.as_ref().unwrap().is_open());
+    (0..2).for_each(|_| pair.poll(1 - who, 64));
+    let sent = pair.sent[who].clone();
+    pair.compare(1 - who, &sent);
 }
 
 /// Both push and poll at random, some polls take little and some packets are refused at first.
@@ -129,9 +251,9 @@ fn turns_and_records_keep_one_order() {
             random ^= random << 17;
             random % below
         };
-        for _ in 0..2000 {
+        for _ in 0..500 {
             let who = draw(2) as usize;
-            match draw(3) {
+            match draw(4) {
                 0 => {
                     pair.sinks[who].refuse = draw(8) == 0;
                     pair.poll(who, draw(5) as usize);
@@ -141,9 +263,25 @@ fn turns_and_records_keep_one_order() {
                     let _ = pair.push(who);
                 }
                 // An answer as soon as something has come.
-                _ => {
+                2 => {
                     pair.poll(who, 1);
                     let _ = pair.push(who);
+                }
+                // A message of several packets, with or without others between them.
+                _ => {
+                    pair.poll(who, 1);
+                    let total = 1 + draw(9 * MAX_BODY as u64) as usize;
+                    let mut at = 0;
+                    while at < total && pair.push_part(who, at, total) == Push::Done {
+                        at += MAX_BODY;
+                        match draw(8) {
+                            0 => drop(pair.push_packet(who, Header::new(Packet::Credit, 7), Vec::new())),
+                            1 => drop(pair.push(who)),
+                            2 => pair.poll(who, 2),
+                            3 => pair.poll(1 - who, 1),
+                            _ => {}
+                        }
+                    }
                 }
             }
         }
@@ -160,6 +298,7 @@ fn what_was_said_is_heard_after_the_end() {
         if last != first {
             assert_eq!(pair.push(first), Push::Done);
             pair.read_all(last);
+            pair.poll(last, 1);
         }
         let turns = pair.turns(last);
         assert_eq!(pair.push(last), Push::Done);
@@ -167,7 +306,7 @@ fn what_was_said_is_heard_after_the_end() {
         let Pair {
             ends,
             mut sinks,
-            next,
+            sent,
             _dir,
             ..
         } = pair;
@@ -176,8 +315,11 @@ fn what_was_said_is_heard_after_the_end() {
         drop(closing);
         let sink = &mut sinks[1 - last];
         poll_until(&mut left, sink, |sink| !sink.gone.is_empty());
-        assert_eq!(sink.packets.len(), next[last] as usize);
-        assert_whole(&sink.packets[0], 0);
+        assert_eq!(sink.packets.len(), 1);
+        assert_eq!(
+            (sink.packets[0].1, &sink.packets[0].2),
+            (sent[last][0].0, &sent[last][0].1)
+        );
     }
 }
 
