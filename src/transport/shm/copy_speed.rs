@@ -59,8 +59,13 @@ pub(super) enum Copies {
 impl Copies {
     /// What a peer has written to the word; it may have written anything.
     pub(super) fn of(word: u64) -> Copies {
-        let all = [Copies::Slow, Copies::Quick, Copies::Quicker, Copies::VeryQuick];
-        all.into_iter().find(|one| *one as u64 == word).unwrap_or_default()
+        match word {
+            1 => Copies::Slow,
+            2 => Copies::Quick,
+            3 => Copies::Quicker,
+            4 => Copies::VeryQuick,
+            _ => Copies::Unknown,
+        }
     }
 }
 
@@ -212,6 +217,14 @@ mod tests {
             .iter()
             .map(|each| speed.took(LEN, time(each), 1, &KernelPace::default()))
             .collect()
+    }
+
+    #[test]
+    fn a_sender_reads_what_the_receiver_has_told() {
+        for told in [Unknown, Slow, Quick, Quicker, VeryQuick] {
+            assert_eq!(Copies::of(told as u64), told);
+        }
+        assert_eq!([5, u64::MAX].map(Copies::of), [Unknown; 2]);
     }
 
     #[test]

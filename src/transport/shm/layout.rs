@@ -12,7 +12,7 @@
 //! | table of the owner's regions (`region_table`) | | the owner, with its first regions |
 //! | access marks | a line, written around each direct access to the owner's memory | the claimer |
 //! | lanes (`lane`) | 2 KiB: a control block and a small ring | the claimer |
-//! | large rings (`lane`) | 72 KiB | the sender, when the small ring is too small |
+//! | large rings (`lane`) | 64 KiB; 132 in the lane that has a dialogue | the sender, when the small ring is too small |
 //!
 //! The owner maps all but the large rings at once, which costs addresses only; a sender maps the pages of its own. The
 //! memory of a lane and a large ring is released when the sender is gone; that of marks, states and bells is kept, as

@@ -1,7 +1,7 @@
-//! Whether what the kernel could copy goes better through the ring: messages that the receiver could fetch, and reads and
+//! Whether what the kernel could copy goes better through the ring or by turns: messages that the receiver could fetch, and reads and
 //! writes of a peer's private memory.
 //!
-//! How quick the ring is, both sides measure while they copy (`copy_speed`). Through it both of them work, so what is long
+//! How quick the ring is, and a dialogue, both sides measure while they copy (`copy_speed`). Through it both of them work, so what is long
 //! goes there only while the peer is seen to poll: where more processes run than processors, waiting for the target, and its
 //! copying, costs more than the kernel's copy. Called by `ShmTransport`. Long messages are chosen by their receiver
 //! (`streaming`).
@@ -105,7 +105,7 @@ impl Outbound {
     pub(super) fn is_sooner_sent(&mut self, len: usize, polls: u64) -> bool {
         if self.may_answer(polls) && self.may_say(MAX_BODY) && len <= LONGEST_TURN {
             let copies = self.copies_by_turns();
-            // Of several parts the one is read while the next is written, so that even the longest take half of what their copies do.
+            // The borders of turns are such that one class does for all lengths (`copy_speed`).
             if is_quick_enough(copies, Copies::Quick, &mut self.choice.trials_of_turns) {
                 return true;
             }

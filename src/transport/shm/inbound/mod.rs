@@ -255,7 +255,7 @@ impl Inbound {
 
     pub(super) fn fetched(&mut self, len: usize, time: Duration) {
         self.kernel_pace.fetched(len, time);
-        // The ring is judged again when something comes through it.
+        // Turns that were found slow before the pace was known would hardly be taken again to change that.
         if let Some(copies) = self.speed_of_turns.judge(&self.kernel_pace) {
             self.ring.copies_by_turns().store(copies as u64, Ordering::Relaxed);
         }
