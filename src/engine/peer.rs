@@ -43,7 +43,7 @@ pub(super) struct Peer {
     pub off_fast_path: bool,
     /// The transport had no memory for a long packet: keep to `Limits::guaranteed_body` until the queue is empty.
     pub small_packets_only: bool,
-    /// It requested the bytes of the last message that it could have fetched: it cannot, or the ring is quicker.
+    /// It requested the bytes of the last message that it could have fetched, and that is never quicker: it cannot.
     pub cannot_fetch: bool,
     /// `Transport::is_sooner_sent` of the first message in the queue, if that is long enough for it to matter.
     pub sooner_sent: bool,

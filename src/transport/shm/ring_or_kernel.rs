@@ -124,6 +124,7 @@ impl Outbound {
         Copies::of(self.ring.copies_by_turns().load(Ordering::Relaxed))
     }
 
+    /// The same for what goes through the ring.
     pub(super) fn is_worth_a_packet(&mut self, copies: Copies, least: Copies) -> bool {
         is_quick_enough(copies, least, &mut self.choice.trials)
     }

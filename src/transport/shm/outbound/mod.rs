@@ -43,6 +43,7 @@ pub(super) struct Outbound {
     pub(super) choice: Choice,
     /// Which of our copies into the ring are timed.
     timer: Sampler,
+    /// The same for what we say by turns.
     pub(super) timer_of_turns: Sampler,
     pub(super) header: FileHeader,
     /// The peer as its file named it when we connected, and whether that process is known to be the peer's.
@@ -80,7 +81,7 @@ pub(super) struct Outbound {
     pub(super) idle_since: Option<u64>,
     /// How often our endpoint had been polled at the last push of a message; before the first it is what no count of polls is.
     pushed_at: u64,
-    /// There was no poll between the last two pushes.
+    /// There was no poll between the last two pushes of messages.
     several_in_a_row: bool,
 }
 

@@ -10,7 +10,7 @@ struct Pair {
     sinks: [Kept; 2],
     /// The number that each has for the other.
     to: [PeerId; 2],
-    /// What each has pushed that the other has not been asked for yet.
+    /// What each has pushed, until `read_all` has compared it with what came.
     sent: [Vec<(Header, Vec<u8>)>; 2],
     /// The next packet of each.
     next: [u32; 2],
