@@ -280,6 +280,20 @@ impl Dialogue {
     pub(super) fn pass_turns(&self, turns: u64) {
         self.turn.fetch_add(turns, Ordering::Relaxed);
     }
+
+    /// Writes the next part as a peer may that breaks the protocol, if the turn is this side's: with any header, and a word that
+    /// may be of more bytes or parts than there is room for.
+    pub(super) fn forge(&self, header: [u64; 4], len: usize, goes_on: bool, position: u64) {
+        if !self.is_ours() {
+            return;
+        }
+        // SAFETY: as in `say`.
+        unsafe { self.here().add(HEADER_AT).cast::<[u64; 4]>().write(header) };
+        let low = len as u64 & LEN | if goes_on { GOES_ON } else { 0 };
+        self.word()
+            .store(self.next_word(position) << LOW_BITS | low, Ordering::Release);
+        self.pass(goes_on);
+    }
 }
 
 /// The line of a part after the first.

@@ -356,3 +356,21 @@ fn a_length_that_cannot_be_ends_the_peer() {
         pair = Pair::meet_with_first(0);
     }
 }
+
+#[test]
+fn a_part_that_cannot_be_ends_the_peer() {
+    // One longer than a packet, though there is memory behind it; and an eighth that goes on.
+    for (parts, len) in [(1, MAX_BODY + 1), (8, 8)] {
+        let mut pair = Pair::meet();
+        pair.enlarge();
+        let who = pair.speaker();
+        let out = pair.out(who);
+        for _ in 0..parts {
+            let dialogue = out.dialogue.as_ref().unwrap();
+            dialogue.forge(header(0).words(), len, true, out.producer.position());
+        }
+        let sink = &mut pair.sinks[1 - who];
+        poll_until(&mut pair.ends[1 - who], sink, |sink| !sink.gone.is_empty());
+        assert_eq!(sink.packets.len(), parts - 1);
+    }
+}

@@ -201,18 +201,24 @@ impl Story {
         regions
     }
 
-    /// A record of the engine's, with any contents.
-    fn record(&mut self, forger: &mut ShmTransport, to: PeerId) {
+    /// A header of the engine's, with any contents.
+    fn words(&mut self, len: usize) -> [u64; 4] {
         let dice = &mut self.dice;
         let packet = 1 + dice.below(17);
         let flags = dice.of(&[0, 0, 1, 2, 4, 8, 16, 32, 64, 128, 1 | 4, 32 | 2, 255]);
         let code = dice.below(40) | dice.below(20) << 8;
         let first = packet | flags << 8 | code << 16 | (dice.number() & 0xffff_ffff) << 32;
-        let mut body = vec![9u8; dice.of(&[0, 0, 1, 8, 24, 48, 96, 96, 192, 1000, MAX_BODY])];
         let mut total = dice.number();
         if dice.below(2) == 0 {
-            total = body.len() as u64;
+            total = len as u64;
         }
+        [first, dice.number(), dice.number(), total]
+    }
+
+    /// A record of the engine's, with any contents.
+    fn record(&mut self, forger: &mut ShmTransport, to: PeerId) {
+        let dice = &mut self.dice;
+        let mut body = vec![9u8; dice.of(&[0, 0, 1, 8, 24, 48, 96, 96, 192, 1000, MAX_BODY])];
         match dice.below(3) {
             // As if it were a list of pieces.
             0 => body
@@ -221,8 +227,30 @@ impl Story {
             1 if body.len() == Remote::MAX => body = self.name(forger).bytes().to_vec(),
             _ => {}
         }
-        let words = [first, self.dice.number(), self.dice.number(), total];
+        let words = self.words(body.len());
         self.push(forger, to, words, &body);
+    }
+
+    /// A turn of the dialogue in up to ten parts, two more than there can be, the last of which may claim that one follows.
+    fn turn(&mut self, forger: &mut ShmTransport, to: PeerId) {
+        if self.dice.below(4) > 0 {
+            // Too long for a small ring: then there is room for parts.
+            self.push(forger, to, header(0).words(), &[9; MAX_BODY]);
+        }
+        let out = forger.peers.get(to).and_then(|peer| peer.out.as_ref());
+        let Some((out, dialogue)) = out.and_then(|out| Some((out, out.dialogue.as_ref()?))) else {
+            return;
+        };
+        let wrong = self.dice.below(11);
+        for part in 0..1 + self.dice.below(10) {
+            let (mut words, mut len) = (header(0).words(), self.dice.of(&[0, 8, 24, 100, 4000, MAX_BODY]));
+            if part == wrong {
+                len = self.dice.of(&[len, len, MAX_BODY + 1, (1 << 15) - 1]);
+                words = self.words(len);
+            }
+            let goes_on = self.dice.below(8) > 0;
+            dialogue.forge(words, len, goes_on, out.producer.position());
+        }
     }
 
     /// Memory of the forger's own, named in full or with something wrong.
@@ -395,11 +423,12 @@ impl Story {
         }
         self.offered = victim.unfinished_names();
         for _ in 0..20 {
-            match self.dice.below(8) {
+            match self.dice.below(9) {
                 0..=2 => self.record(&mut forger, to_victim),
                 3 | 4 => self.ask_for_help(&mut forger, to_victim),
                 5 => self.control_words(&forger, to_victim),
                 6 => self.forge_table(&forger),
+                7 => self.turn(&mut forger, to_victim),
                 _ => self.visit(victim, to_forger, &mut told),
             }
             victim.progress(&mut told);
