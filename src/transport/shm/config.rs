@@ -140,7 +140,7 @@ impl fmt::Display for OpenError {
                 write!(
                     f,
                     "{dir} is full: an endpoint needs {needed} bytes there, {least} more for each peer that sends to it, \
-                     and {most} more for each that sends much"
+                     and up to {most} more for each that sends much"
                 )
             }
             OpenError::System(what, error) => write!(f, "{what}: {error}"),

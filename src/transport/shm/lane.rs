@@ -74,6 +74,11 @@ fn large_at(index: usize) -> u64 {
     (lanes_at() + MAX_RINGS * LANE_BYTES + index * LARGE_BYTES) as u64
 }
 
+/// What the large ring of one lane takes, with the room of the dialogue if it is there.
+pub(super) fn large_bytes(with_dialogue: bool) -> usize {
+    if with_dialogue { LARGE_BYTES } else { LARGE.bytes() }
+}
+
 /// Allocates a lane's memory.
 fn allocate_lane(fd: BorrowedFd<'_>, index: usize) -> io::Result<()> {
     shared::allocate(fd, lane_at(index) as u64, LANE_BYTES as u64)
@@ -174,7 +179,7 @@ impl Ring {
     /// Allocates and maps the large ring, which is the one in use from now on, `with_dialogue` its room, too. Returns the small
     /// ring.
     pub(super) fn enlarge(&mut self, fd: BorrowedFd<'_>, index: usize, with_dialogue: bool) -> io::Result<Rows> {
-        let len = if with_dialogue { LARGE_BYTES } else { LARGE.bytes() };
+        let len = large_bytes(with_dialogue);
         shared::allocate(fd, large_at(index), len as u64)?;
         let map = FileMap::new(fd, large_at(index), len)?;
         let small = self.rows;

@@ -363,7 +363,7 @@ impl Outbound {
             }
             Err(error) => {
                 if self.enlarge_refused_at.is_none() && error.kind() != ErrorKind::NotFound {
-                    let (path, need) = (self.path.display(), lane::LARGE_BYTES);
+                    let (path, need) = (self.path.display(), lane::large_bytes(self.has_dialogue()));
                     (self.warn)(&format!(
                         "{path}: no memory for a large ring, which needs {need} bytes ({error}): messages to this peer go \
                          in small pieces; make the file system larger, or have fewer processes send much to each other"
@@ -375,13 +375,17 @@ impl Outbound {
         }
     }
 
+    /// Whether the pair's dialogue is in this lane, or will be.
+    fn has_dialogue(&self) -> bool {
+        self.own_instance < self.instance()
+    }
+
     fn try_enlarge(&mut self) -> io::Result<Rows> {
         let (file, status) = shared::open_own(&self.path)?;
         if !status.is_same_file(&self.file) {
             return Err(ErrorKind::NotFound.into());
         }
-        let with_dialogue = self.own_instance < self.instance();
-        let small = self.ring.enlarge(file.as_fd(), self.index, with_dialogue)?;
+        let small = self.ring.enlarge(file.as_fd(), self.index, self.has_dialogue())?;
         // Nobody uses it before our last record in the small ring is read. A file system that cannot release memory keeps what an
         // earlier sender left there.
         dialogue::clear_room(&self.ring);
