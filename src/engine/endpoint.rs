@@ -294,7 +294,7 @@ impl<T: Transport> Engine<T> {
             self.fetch_matched_offers(report);
         }
         if !self.core.at_hand.is_nothing() {
-            self.answer_read_at_hand();
+            self.answer_reads_at_hand();
         }
         if !self.core.awaiting_answers.is_empty() {
             self.poll_awaited(report);

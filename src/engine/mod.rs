@@ -21,7 +21,7 @@
 //! count (`short_op`), and reported before that if it need not be delivered and goes to `known_memory`. A long one is
 //! several such packets (`rma_packets`), or an `Offer`, then a message whose receive is a region. A `Read` is answered
 //! with the bytes, or with leave to fetch them (`replies`). At the target `rma_fast` does short ones while the packet lies
-//! in the transport, but a read that comes alone is answered when the poll is over (`read_at_hand`); `rma_target` all others;
+//! in the transport, but reads that nothing follows are answered when the poll is over (`read_at_hand`); `rma_target` all others;
 //! `pieces` turns keys and addresses into memory. `recall` takes short operations back whose target does not poll.
 //!
 //! An atomic (`atomic`) is always one packet; `atomic_target` checks and executes it with a `kernel` of `mem`.

@@ -73,7 +73,7 @@ impl Core {
     pub(super) fn peer_gone(&mut self, peer: PeerId, error: Error, report: &mut impl Report) {
         // Offers that were matched in this poll end with the peer's other messages.
         self.keep_matched_offers(report);
-        self.drop_read_of(peer);
+        self.drop_reads_of(peer);
         let source = self.source(peer);
         let rma = self.forget(peer);
         self.end_short_ops(peer, rma, error, report);

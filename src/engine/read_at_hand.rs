@@ -1,7 +1,8 @@
-//! The short way of a peer's read: if it comes alone in a poll, it is answered out of the memory itself when the poll is over.
+//! The short way of a peer's reads: those that nothing else of the peer's follows in a poll are answered out of the memory itself
+//! when it is over.
 //!
-//! A read that something comes behind in the same poll is answered with a copy of the bytes as they were (`Reply`), and so are
-//! all after it. While one is at hand, its peer is off the fast path, so that whatever comes from it next makes that copy first.
+//! When something follows, they are answered with copies of the bytes as they were (`Reply`). While there are some, their peer is
+//! off the fast path, so that whatever else comes from it makes those copies first.
 //! A transport whose peers work on this memory directly keeps them from it until then (`Sink::is_to_answer`). Called by
 //! `rma_fast`, `deliver`, `endpoint` and `peer_death`.
 
@@ -9,117 +10,131 @@ use super::endpoint::Engine;
 use super::port::{Body, PeerId, Push, Transport};
 use super::state::Core;
 use super::wire::{Header, Packet};
-use crate::util::user::UserIov;
+use crate::util::user::{UserBuf, UserIov};
+
+/// The most reads of a poll. More do not fit the room of a transport anyway.
+const MOST: usize = 16;
 
 /// A read that has come in this poll.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct ReadAtHand {
-    pub from: PeerId,
     pub number: u32,
-    pub memory: UserIov,
+    pub memory: UserBuf,
 }
 
-/// The reads of this poll; `Nothing` between two calls of the engine.
+/// The reads of this poll, all of one peer; none between two calls of the engine.
 #[derive(Debug, Default)]
-pub(super) enum AtHand {
-    #[default]
-    Nothing,
-    Read(ReadAtHand),
-    /// One was followed by something, and copied.
-    Several,
+pub(super) struct AtHand {
+    peer: PeerId,
+    reads: Vec<ReadAtHand>,
 }
 
 impl AtHand {
     #[inline]
     pub(super) fn is_nothing(&self) -> bool {
-        matches!(self, AtHand::Nothing)
+        self.reads.is_empty()
     }
 
     /// Whether there is a read of this peer.
     #[inline]
     pub(super) fn is_of(&self, peer: PeerId) -> bool {
-        matches!(self, AtHand::Read(read) if read.from == peer)
+        !self.is_nothing() && self.peer == peer
     }
 }
 
 impl Core {
     /// A peer's read is answered when the poll is over.
     #[inline]
-    pub(super) fn answer_after_poll(&mut self, read: ReadAtHand) {
-        self.copy_read_at_hand();
-        if matches!(self.at_hand, AtHand::Several) {
-            return self.copy_read(&read);
+    pub(super) fn answer_after_poll(&mut self, from: PeerId, read: ReadAtHand) {
+        if self.at_hand.is_nothing() {
+            self.at_hand.peer = from;
+            self.set_at_hand(from, true);
+        } else if self.at_hand.peer != from || self.at_hand.reads.len() >= MOST {
+            return self.copy_read(from, &read, 0);
         }
-        self.set_at_hand(read.from, true);
-        self.at_hand = AtHand::Read(read);
+        self.at_hand.reads.push(read);
     }
 
-    /// Something has come from this peer, maybe behind its read.
+    /// Something that is no read has come from this peer, maybe behind its reads.
     #[inline]
     pub(super) fn something_follows(&mut self, from: PeerId) {
         if self.at_hand.is_of(from) {
-            self.copy_read_at_hand();
+            self.copy_reads_at_hand();
         }
     }
 
-    /// The read at hand, if there is one, is answered with a copy.
-    fn copy_read_at_hand(&mut self) {
-        if let Some(read) = self.take_read_at_hand() {
-            self.copy_read(&read);
-            self.at_hand = AtHand::Several;
+    #[inline(never)]
+    fn copy_reads_at_hand(&mut self) {
+        let (from, mut reads) = self.take_reads_at_hand();
+        for read in reads.drain(..) {
+            self.copy_read(from, &read, 0);
         }
+        self.at_hand.reads = reads;
     }
 
-    pub(super) fn copy_read(&mut self, read: &ReadAtHand) {
+    /// Answers with a copy, from `at` on, as the bytes before are on their way.
+    pub(super) fn copy_read(&mut self, from: PeerId, read: &ReadAtHand, at: usize) {
         let mut bytes = self.buffers.take(read.memory.len());
-        read.memory.read(0, &mut bytes);
-        self.reply(read.from, read.number, bytes);
+        read.memory.read(&mut bytes);
+        self.reply_from(at, from, read.number, bytes);
     }
 
-    #[inline]
-    fn take_read_at_hand(&mut self) -> Option<ReadAtHand> {
-        if !matches!(self.at_hand, AtHand::Read(_)) {
-            return None;
-        }
-        let AtHand::Read(read) = core::mem::take(&mut self.at_hand) else {
-            return None;
-        };
-        self.set_at_hand(read.from, false);
-        Some(read)
+    /// The reads at hand, of which there are none then. Their vector is to be given back, empty.
+    fn take_reads_at_hand(&mut self) -> (PeerId, Vec<ReadAtHand>) {
+        let from = self.at_hand.peer;
+        self.set_at_hand(from, false);
+        (from, core::mem::take(&mut self.at_hand.reads))
     }
 
     fn set_at_hand(&mut self, of: PeerId, at_hand: bool) {
         let peer = self.peer(of);
-        peer.rma_mut().read_at_hand = at_hand;
+        peer.rma_mut().reads_at_hand = at_hand;
         peer.update_fast_path();
     }
 
     /// The peer is gone, and nobody waits for the answer.
-    pub(super) fn drop_read_of(&mut self, peer: PeerId) {
+    pub(super) fn drop_reads_of(&mut self, peer: PeerId) {
         if self.at_hand.is_of(peer) {
-            self.at_hand = AtHand::Nothing;
+            self.at_hand.reads.clear();
         }
     }
 }
 
 impl<T: Transport> Engine<T> {
-    /// Answers the read that came alone in the poll that is over.
+    /// Answers the reads that nothing followed in the poll that is over.
     #[inline(never)]
-    pub(super) fn answer_read_at_hand(&mut self) {
-        if let AtHand::Read(read) = &self.core.at_hand {
-            // A copy goes the way of all answers: behind those that are owed already, and what is wrong is seen to.
-            if self.core.owes_answers(read.from) || Self::push_read(&mut self.transport, read) != Push::Done {
-                self.core.copy_read_at_hand();
-            } else {
-                self.core.take_read_at_hand();
-            }
+    pub(super) fn answer_reads_at_hand(&mut self) {
+        let (from, mut reads) = self.core.take_reads_at_hand();
+        let mut left = reads.drain(..);
+        if !self.core.owes_answers(from)
+            && let Some((read, at)) = left.find_map(|read| Some(read).zip(self.push_read(from, &read).err()))
+        {
+            self.core.copy_read(from, &read, at);
         }
-        self.core.at_hand = AtHand::Nothing;
+        // A copy goes the way of all answers: behind those that are owed already, and what is wrong is seen to.
+        left.for_each(|read| self.core.copy_read(from, &read, 0));
+        self.core.at_hand.reads = reads;
     }
 
-    fn push_read(transport: &mut T, read: &ReadAtHand) -> Push {
-        let (iov, len) = (&read.memory, read.memory.len());
-        let header = Header::new(Packet::Reply, read.number);
-        Self::push_out_of_line(transport, read.from, &header, Body::User { iov, at: 0, len })
+    /// Pushes an answer, in packets as long as they may be. Err: how much of it has gone.
+    fn push_read(&mut self, to: PeerId, read: &ReadAtHand) -> Result<(), usize> {
+        let (iov, all) = (&UserIov::one(read.memory), read.memory.len());
+        let most = self.core.max_body_to(to);
+        let mut at = 0;
+        loop {
+            let len = most.min(all - at);
+            let header = Header {
+                total: at as u64,
+                ..Header::new(Packet::Reply, read.number)
+            };
+            let body = Body::User { iov, at, len };
+            if Self::push_out_of_line(&mut self.transport, to, &header, body) != Push::Done {
+                return Err(at);
+            }
+            at += len;
+            if at >= all {
+                return Ok(());
+            }
+        }
     }
 }

@@ -16,7 +16,6 @@ use super::state::Core;
 use super::wire::{Header, Packet, flag};
 use crate::util::keep_in_registers;
 use crate::util::regions::Rights;
-use crate::util::user::UserIov;
 
 impl Core {
     /// Executes an operation on one piece of memory, or takes the reply to one. False: nothing was done.
@@ -29,6 +28,10 @@ impl Core {
         report: &mut impl Report,
     ) -> bool {
         let header = keep_in_registers(&mut header);
+        if header.packet == Packet::Read && self.at_hand.is_of(from) {
+            // Nothing but reads has come from this peer since the first was seen to be simple.
+            return self.take_read(from, header, body, report).is_some();
+        }
         self.something_follows(from);
         let simple = header.flags & !(flag::DATA | flag::ACK) == 0;
         let Some(peer) = self
@@ -76,14 +79,14 @@ impl Core {
         }
         let part = header.piece(len);
         let (memory, counted) = self.find_region_in_one_piece(&part, Rights::READ)?;
-        let (number, memory) = (header.id, UserIov::one(memory));
-        let read = ReadAtHand { from, number, memory };
+        let number = header.id;
+        let read = ReadAtHand { number, memory };
         if counted {
             // Who hears of it may change the memory then.
-            self.copy_read(&read);
+            self.copy_read(from, &read, 0);
             report.report(target_completion(from, Access::Read, part.key, false, len, None));
         } else {
-            self.answer_after_poll(read);
+            self.answer_after_poll(from, read);
         }
         Some(())
     }

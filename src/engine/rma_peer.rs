@@ -91,8 +91,8 @@ pub(super) struct RmaPeer {
     pub long_ops: u32,
     /// Our atomics at the target's processor that it has not answered. Copies by the transport wait for them.
     pub answers: u32,
-    /// The read in `Core::at_hand` is the peer's.
-    pub read_at_hand: bool,
+    /// The reads in `Core::at_hand` are the peer's.
+    pub reads_at_hand: bool,
     /// The peer's operations that are still landing. Its later packets wait for them.
     pub landing: u32,
     pub watch: AnswerWatch,
@@ -106,7 +106,7 @@ impl RmaPeer {
             + self.reply_bytes
             + self.served_reads.len()
             + self.exposed_reads.len();
-        let waited_for = self.long_ops + self.landing + self.answers + u32::from(self.read_at_hand);
+        let waited_for = self.long_ops + self.landing + self.answers + u32::from(self.reads_at_hand);
         self.unacked.len() + owed + waited_for as usize
     }
 }
@@ -121,8 +121,8 @@ impl Peer {
         self.rma.as_ref().is_some_and(|rma| rma.long_ops > 0)
     }
 
-    fn has_read_at_hand(&self) -> bool {
-        self.rma.as_ref().is_some_and(|rma| rma.read_at_hand)
+    fn has_reads_at_hand(&self) -> bool {
+        self.rma.as_ref().is_some_and(|rma| rma.reads_at_hand)
     }
 
     /// Answers that wait to be pushed, but for acknowledgements.
@@ -135,9 +135,9 @@ impl Peer {
         self.rma.as_ref().is_some_and(|rma| rma.landing > 0)
     }
 
-    /// To be called when `shunned`, `long_ops`, `read_at_hand` or `landing` has changed.
+    /// To be called when `shunned`, `long_ops`, `reads_at_hand` or `landing` has changed.
     pub(super) fn update_fast_path(&mut self) {
-        self.off_fast_path = self.shunned || self.has_long_rma() || self.has_read_at_hand() || self.has_landing_rma();
+        self.off_fast_path = self.shunned || self.has_long_rma() || self.has_reads_at_hand() || self.has_landing_rma();
     }
 }
 
@@ -236,9 +236,17 @@ impl Core {
     }
 
     pub(super) fn reply(&mut self, to: PeerId, number: u32, body: Vec<u8>) {
+        self.reply_from(0, to, number, body);
+    }
+
+    /// So many bytes of the answer are on their way.
+    pub(super) fn reply_from(&mut self, at: usize, to: PeerId, number: u32, body: Vec<u8>) {
         let rma = self.peer(to).rma_mut();
         rma.reply_bytes += body.len();
-        let header = Header::new(Packet::Reply, number);
+        let header = Header {
+            total: at as u64,
+            ..Header::new(Packet::Reply, number)
+        };
         rma.replies.push_back(Reply { header, body });
         self.wake(to);
     }

@@ -162,7 +162,7 @@ impl Core {
             posted_pieces: Slab::default(),
             arrivals: Slab::default(),
             matched_offers: VecDeque::new(),
-            at_hand: AtHand::Nothing,
+            at_hand: AtHand::default(),
             landings: Slab::default(),
             streams: QuickMap::default(),
             calls: VecDeque::new(),

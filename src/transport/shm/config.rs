@@ -20,8 +20,8 @@ pub(super) const MAX_IN_RING: usize = 32 << 10;
 pub(super) const MAX_WRITE: usize = 16 << 10;
 /// The longest write, and the longest read, that goes in packets where the ring is very quick. Measured there
 /// against the kernel's copies: writes of 64 KiB take half the time, of 1 MiB two thirds; reads of 64 KiB two thirds, of
-/// 128 KiB 0.8, of 256 KiB 1.5, as the target copies what is read before it sends it. Where more processes run than
-/// processors, reads of 128 KiB took twice as long.
+/// 128 KiB 0.8, of 256 KiB 1.5, when the target copied all that is read before it sent it, as it does with what does not fit
+/// the ring. Where more processes run than processors, reads of 128 KiB took twice as long.
 pub(super) const MAX_WRITTEN: usize = 256 << 10;
 pub(super) const MAX_READ: usize = 64 << 10;
 const _: () = assert!(MAX_BODY <= MAX_WRITE && MAX_WRITE <= ring::longest(lane::LARGE.cells()));

@@ -44,10 +44,14 @@ pub(super) struct Choice {
     pub(super) not_waited: u8,
 }
 
-/// How quick the ring must be for so many bytes. For more than 16 KiB that is `longer`: a copy by the kernel takes a microsecond and
-/// 60 to 85 ns for each KiB, so that a long one takes less for a byte.
-fn quick_enough_for(len: usize, longer: Copies) -> Copies {
-    if len <= MAX_WRITE { Copies::Quick } else { longer }
+/// How quick the ring must be for so many bytes: a copy by the kernel takes a microsecond and 60 to 85 ns for each KiB, so that a
+/// long one takes less for a byte.
+fn quick_enough_for(len: usize) -> Copies {
+    match len {
+        ..=MAX_WRITE => Copies::Quick,
+        ..=MAX_IN_RING => Copies::Quicker,
+        _ => Copies::VeryQuick,
+    }
 }
 
 /// Whether a way is quick enough, or one is to go there to see whether it still is not. All do until it is known.
@@ -72,17 +76,12 @@ impl ShmTransport {
         // What is read we copy out of the peer's ring.
         let ring = self.peers.get(to).and_then(|peer| peer.ring);
         let ours = ring.and_then(|ring| self.inbox.get(ring)).map(Inbound::copies);
-        // The target copies once more what is read.
-        let least = match access {
-            Access::Read if len > MAX_BODY => Copies::VeryQuick,
-            _ => quick_enough_for(len, Copies::VeryQuick),
-        };
         self.direct_path(to).is_none_or(|out| {
             let copies = match access {
                 Access::Read => ours.unwrap_or_default(),
                 Access::Write => out.copies(),
             };
-            out.is_worth_a_packet(copies, least) && (len <= MAX_BODY || out.is_to_be_waited_for())
+            out.is_worth_a_packet(copies, quick_enough_for(len)) && (len <= MAX_BODY || out.is_to_be_waited_for())
         })
     }
 
@@ -111,7 +110,7 @@ impl Outbound {
             }
         }
         let copies = self.copies();
-        len <= MAX_IN_RING && self.is_worth_a_packet(copies, quick_enough_for(len, Copies::Quicker))
+        len <= MAX_IN_RING && self.is_worth_a_packet(copies, quick_enough_for(len))
     }
 
     /// How quickly bodies go through our ring, as the peer has found out.

@@ -37,6 +37,69 @@ fn a_read_that_comes_alone_is_answered_in_the_same_turn_without_a_copy() {
     assert!((10..30).contains(&copied), "{copied}");
 }
 
+/// Three come in one poll.
+#[test]
+fn so_are_several_that_nothing_follows() {
+    let copied = (0..80).filter(|seed| {
+        let memory = words(&[5, 6, 7]);
+        let mut bed = bed(manners()[0], *seed, &memory);
+        let into = [0; 3].map(|_| words(&[0]));
+        for (at, into) in (0..).zip(&into) {
+            let part = remote(&[(at * 8, 8, KEY)]);
+            bed.rma(0, &access(Access::Read, 1, into, part)).unwrap();
+        }
+        bed.progress(1);
+        assert_eq!(bed.world.borrow().count(Packet::Reply), 3);
+        let copied = bed.node(1).engine.core.buffers.kept() > 0;
+        bed.settle();
+        assert_eq!(into.map(|into| into.bytes()), [5, 6, 7].map(|word| bytes(&[word])));
+        bed.check_nothing_left();
+        copied
+    });
+    // Each is taken in half of the runs.
+    let copied = copied.count();
+    assert!((60..78).contains(&copied), "{copied}");
+}
+
+/// One is longer than a packet, and another comes behind it. Where the wire is full, a copy goes on where the packets ended.
+#[test]
+fn a_longer_one_is_answered_in_several_packets() {
+    let limits = Limits {
+        max_in_writes: 1000,
+        copied_read: 1000,
+        ..manners()[0].limits
+    };
+    for full in [0, 2] {
+        let manner = Manner {
+            limits,
+            full,
+            ..manners()[0]
+        };
+        let copied = (0..80).filter(|seed| {
+            let content = core::array::from_fn::<u64, 110, _>(|at| at as u64);
+            let memory = words(&content);
+            let mut bed = bed(manner, *seed, &memory);
+            let (long, short) = (words(&[0; 100]), words(&[0]));
+            let behind = remote(&[(872, 8, KEY)]);
+            bed.rma(0, &access(Access::Read, 1, &long, remote(&[(0, 800, KEY)])))
+                .unwrap();
+            bed.rma(0, &access(Access::Read, 1, &short, behind)).unwrap();
+            bed.progress(1);
+            let copied = bed.node(1).engine.core.buffers.kept() > 0;
+            assert!(copied || full > 0 || bed.world.borrow().count(Packet::Reply) == 4);
+            bed.settle();
+            assert_eq!(long.bytes(), bytes(&content[..100]));
+            assert_eq!(short.bytes(), bytes(&[109]));
+            assert_eq!(bed.world.borrow().count(Packet::Reply), 4);
+            assert_eq!(bed.done(0).len(), 2);
+            bed.check_nothing_left();
+            copied
+        });
+        let copied = copied.count();
+        assert!((40..80).contains(&copied), "{copied}");
+    }
+}
+
 /// All of it comes in one poll: a write, a message into the memory that was read, and other reads.
 #[test]
 fn what_comes_behind_a_read_in_the_same_poll_does_not_change_it() {
@@ -57,9 +120,10 @@ fn what_comes_behind_a_read_in_the_same_poll_does_not_change_it() {
             watched: false,
         };
         bed.nodes[1].regions.add(region, 9).unwrap();
-        let (new, read) = (words(&[10]), [0; 4].map(|_| words(&[7])));
+        let (new, read) = (words(&[10]), [0; 5].map(|_| words(&[7])));
         let of_buffer = |into: &Lent| access(Access::Read, 1, into, remote(&[(0, 8, 9)]));
         bed.rma(0, &word(Access::Read, &read[0])).unwrap();
+        bed.rma(0, &word(Access::Read, &read[4])).unwrap();
         bed.rma(0, &word(Access::Write, &new)).unwrap();
         bed.rma(0, &word(Access::Read, &read[1])).unwrap();
         bed.rma(0, &of_buffer(&read[2])).unwrap();
@@ -67,10 +131,10 @@ fn what_comes_behind_a_read_in_the_same_poll_does_not_change_it() {
         bed.settle();
         bed.rma(0, &of_buffer(&read[3])).unwrap();
         bed.settle();
-        let [first, second, before, after] = read.map(|read| read.bytes());
+        let [first, second, before, after, next] = read.map(|read| read.bytes());
         assert_eq!(
-            [first, second, before],
-            [1, 10, 0].map(|word| bytes(&[word])),
+            [first, next, second, before],
+            [1, 1, 10, 0].map(|word| bytes(&[word])),
             "{manner:?}"
         );
         assert!(after != bytes(&[0]), "{manner:?}: the message came");
