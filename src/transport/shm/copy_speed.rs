@@ -24,7 +24,7 @@ const SLOW: u64 = 220;
 /// The same borders for what is longer: of several packets the one is read while the next is written. At 110 to 160, reads of 32
 /// KiB took 3.7 us, and by the kernel 5.7.
 const QUICKER: u64 = 165;
-const NO_LONGER_QUICKER: u64 = 190;
+const NO_LONGER_QUICKER: u64 = 185;
 /// The same borders for very quick copies. A copy by the kernel of which both sides do their part takes 36, and of the two
 /// copies of a stream the one goes on beside the other.
 const VERY_QUICK: u64 = 60;
@@ -282,7 +282,7 @@ mod tests {
         assert_eq!((speed.told(), speed.judge(&kernel)), (Slow, None));
         let usual = Duration::from_nanos(USUAL_CALL + USUAL_KIB * 8);
         for expected in [None, Some(Quick)] {
-            kernel.fetched(8 << 10, usual * 3 / 2);
+            kernel.fetched(8 << 10, usual * 13 / 10);
             assert_eq!(speed.judge(&kernel), expected);
         }
     }

@@ -1,7 +1,7 @@
 //! What is read and written in place or copied by the kernel, and what is left to the target.
 
 use super::*;
-use crate::transport::shm::config::{MAX_READ, MAX_WRITE, MAX_WRITTEN};
+use crate::transport::shm::config::{MAX_IN_RING, MAX_READ, MAX_WRITE, MAX_WRITTEN};
 use crate::transport::shm::copy_speed::Copies;
 
 #[test]
@@ -88,7 +88,7 @@ fn private_memory_goes_in_packets_where_the_ring_is_quicker() {
         (Copies::Unknown, MAX_WRITTEN),
         (Copies::Slow, bulk - 1),
         (Copies::Quick, MAX_WRITE),
-        (Copies::Quicker, MAX_WRITE),
+        (Copies::Quicker, MAX_IN_RING),
         (Copies::VeryQuick, MAX_WRITTEN),
     ];
     for (copies, most) in rows {
@@ -102,6 +102,8 @@ fn private_memory_goes_in_packets_where_the_ring_is_quicker() {
             MAX_BODY + 1,
             MAX_WRITE,
             MAX_WRITE + 1,
+            MAX_IN_RING,
+            MAX_IN_RING + 1,
             MAX_READ,
             MAX_READ + 1,
             MAX_WRITTEN,
