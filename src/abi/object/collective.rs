@@ -11,7 +11,7 @@ use super::size_status;
 use crate::abi::types::*;
 use crate::api::collective::CollectiveCall;
 use crate::api::collective::request::{Asked, query as look_up};
-use crate::api::endpoint::{EndpointOps, EndpointTransport};
+use crate::api::endpoint::EndpointOps;
 use crate::api::errno::{Errno, Result};
 use crate::util::user::{UserBuf, UserIov};
 use core::ffi::{c_int, c_void};

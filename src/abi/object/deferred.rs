@@ -1,19 +1,18 @@
 //! FI_QUEUE_WORK, FI_CANCEL_WORK, FI_FLUSH_WORK and FI_TRIGGER: C's descriptions of deferred work become that of `api`.
 //!
-//! A description may name an endpoint of any type. Only the endpoint's own op table knows which, so a domain passes
-//! FI_QUEUE_WORK on to the endpoint's fi_control. All that a description says is copied; its address remains the name
-//! that FI_CANCEL_WORK takes. Called by `domain`, `endpoint` and `posting`.
+//! All that a description says is copied; its address remains the name that FI_CANCEL_WORK takes. Called by `domain` and
+//! `posting`.
 
 use super::atomic::{self, vector};
 use super::descriptors::{Buffers, Given, note};
 use super::posting::Request;
-use super::{cntr, messaging, rma, size_status, status};
+use super::{cntr, endpoint, messaging, rma, size_status, status};
 use crate::abi::types::*;
 use crate::api::cntr::Cntr;
 use crate::api::deferred::work::{Call, Change};
 use crate::api::deferred::{self, Terms};
 use crate::api::domain::Domain;
-use crate::api::endpoint::{EndpointOps, EndpointTransport};
+use crate::api::endpoint::EndpointOps;
 use crate::api::errno::{Errno, Result};
 use crate::api::messaging::NotBegun;
 use crate::engine::op::{Access, Form};
@@ -123,7 +122,7 @@ unsafe fn ask_endpoint(domain: &Arc<Domain>, work: *const fi_deferred_work) -> c
         if op.ep.is_null() {
             return -FI_EINVAL;
         }
-        let fid = &raw mut (*op.ep).fid;
+        let fid = &raw const (*op.ep).fid;
         let class = (*fid).fclass as u32;
         if !matches!(
             class,
@@ -135,10 +134,7 @@ unsafe fn ask_endpoint(domain: &Arc<Domain>, work: *const fi_deferred_work) -> c
         if let Err(error) = counter(domain, (*work).triggering_cntr) {
             return error.code();
         }
-        let Some(control) = (*(*fid).ops).control else {
-            return -FI_ENOSYS;
-        };
-        control(fid, FI_QUEUE_WORK as c_int, work.cast_mut().cast())
+        queue_on(endpoint::any(fid), fid, &*work)
     }
 }
 
@@ -146,16 +142,13 @@ unsafe fn ask_endpoint(domain: &Arc<Domain>, work: *const fi_deferred_work) -> c
 
 /// # Safety
 /// As `terms`; `fid` is that of the endpoint.
-pub unsafe fn queue_on<V: EndpointOps>(endpoint: &V, fid: *const fid, work: *const fi_deferred_work) -> c_int {
+unsafe fn queue_on(endpoint: &dyn EndpointOps, fid: *const fid, work: &fi_deferred_work) -> c_int {
     // SAFETY: FI_QUEUE_WORK's caller passes a description, and what it names is alive.
     unsafe {
-        let Some(work) = work.as_ref() else {
-            return -FI_EINVAL;
-        };
         let result = operation(work, fid).and_then(|call| {
             let terms = terms(endpoint.domain(), work)?;
             // Now, as the arrays of descriptors are the program's again when this returns.
-            if <V::Transport as EndpointTransport>::DESCRIPTORS {
+            if endpoint.shows_descriptors() {
                 given(work).lend(endpoint.domain())?;
             }
             deferred::queue_operation(endpoint, call, &terms)
@@ -269,7 +262,7 @@ unsafe fn atomic_call(
 /// # Safety
 /// With FI_TRIGGER the operation's context is NULL or a struct fi_triggered_context.
 #[cold]
-pub unsafe fn not_begun<V: EndpointOps>(endpoint: &V, why: NotBegun, request: &mut Option<impl Request>) -> ssize_t {
+pub unsafe fn not_begun(endpoint: &dyn EndpointOps, why: NotBegun, request: &mut Option<impl Request>) -> ssize_t {
     if let NotBegun::Refused(error) = why {
         return error.code() as ssize_t;
     }
@@ -283,7 +276,7 @@ pub unsafe fn not_begun<V: EndpointOps>(endpoint: &V, why: NotBegun, request: &m
 
 /// # Safety
 /// As `not_begun`.
-unsafe fn queue_triggered<V: EndpointOps>(endpoint: &V, call: &Call) -> Result<()> {
+unsafe fn queue_triggered(endpoint: &dyn EndpointOps, call: &Call) -> Result<()> {
     let context = call.context() as *const fi_triggered_context;
     // SAFETY: a context of FI_TRIGGER; the larger fi_triggered_context2 begins alike, and the type of event says what
     // follows.

@@ -1,16 +1,16 @@
 //! fid_ep: an endpoint of any transport, a context of a scalable one, a shared receive context, and aliases of all.
 //!
-//! All have the same op tables; what differs is behind `EndpointOps`. Here are those for binding, control, options and
-//! names; the data calls are in `messaging`, `rma`, `atomic` and `collective`. Called by C, and by whoever opens an
-//! endpoint.
+//! What differs is behind `EndpointOps`. Here are the op tables for binding, control, options and names, which are the same
+//! for all kinds, as `any` finds the endpoint whatever it is. The data calls (`messaging`, `rma`, `atomic`, `collective`) are
+//! compiled for each kind. Called by C, and by whoever opens an endpoint.
 
-use super::{Object, av, cntr, cq, deferred, eq, head, mc, mr, size_status, srx, status, stx};
+use super::{Object, av, cntr, cq, eq, head, mc, mr, size_status, status, stx};
 use crate::abi::lacking;
 use crate::abi::types::*;
 use crate::api::domain::Domain;
+use crate::api::endpoint::EndpointOps;
 use crate::api::endpoint::alias::Alias;
 use crate::api::endpoint::connection;
-use crate::api::endpoint::{EndpointOps, EndpointTransport};
 use crate::api::errno::{Errno, Result};
 use core::ffi::{c_int, c_void};
 use core::marker::PhantomData;
@@ -27,43 +27,56 @@ pub struct OpTables<V>(PhantomData<V>);
 impl<V: EndpointOps> OpTables<V> {
     const FID: fi_ops = fi_ops {
         close: Some(close::<V>),
-        bind: Some(bind::<V>),
-        control: Some(control::<V>),
+        bind: Some(bind),
+        control: Some(control),
         ..lacking::FID
     };
-    const EP: fi_ops_ep = fi_ops_ep {
-        cancel: Some(cancel::<V>),
-        getopt: Some(getopt::<V>),
-        setopt: Some(setopt::<V>),
-        rx_size_left: Some(rx_size_left::<V>),
-        tx_size_left: Some(tx_size_left::<V>),
-        ..lacking::EP
-    };
-    const CM: fi_ops_cm = fi_ops_cm {
-        setname: Some(setname::<V>),
-        getname: Some(getname::<V>),
-        getpeer: Some(getpeer::<V>),
-        connect: Some(connect::<V>),
-        accept: Some(accept::<V>),
-        shutdown: Some(shutdown::<V>),
-        join: Some(mc::join::<V>),
-        ..lacking::CM
-    };
+}
+
+static EP: fi_ops_ep = fi_ops_ep {
+    cancel: Some(cancel),
+    getopt: Some(getopt),
+    setopt: Some(setopt),
+    rx_size_left: Some(rx_size_left),
+    tx_size_left: Some(tx_size_left),
+    ..lacking::EP
+};
+static CM: fi_ops_cm = fi_ops_cm {
+    setname: Some(setname),
+    getname: Some(getname),
+    getpeer: Some(getpeer),
+    connect: Some(connect),
+    accept: Some(accept),
+    shutdown: Some(shutdown),
+    join: Some(mc::join),
+    ..lacking::CM
+};
+
+/// What is behind the fid of an endpoint. Whatever its kind, this begins alike.
+#[repr(C)]
+struct Open<V> {
+    /// The endpoint behind this very fid, with its kind.
+    known: fn(*const fid) -> *const dyn EndpointOps,
+    endpoint: V,
 }
 
 /// Gives an endpoint to C, under the class it has there.
 pub fn give<V: EndpointOps>(endpoint: V, class: u32, context: *mut c_void) -> *mut fid_ep {
     let c = fid_ep {
         fid: head(class, context, const { &OpTables::<V>::FID }),
-        ops: (&raw const *const { &OpTables::<V>::EP }).cast_mut(),
-        cm: (&raw const *const { &OpTables::<V>::CM }).cast_mut(),
+        ops: (&raw const EP).cast_mut(),
+        cm: (&raw const CM).cast_mut(),
         msg: (&raw const *const { &OpTables::<V>::MSG }).cast_mut(),
         rma: (&raw const *const { &OpTables::<V>::RMA }).cast_mut(),
         tagged: (&raw const *const { &OpTables::<V>::TAGGED }).cast_mut(),
         atomic: (&raw const *const { &OpTables::<V>::ATOMIC }).cast_mut(),
         collective: (&raw const *const { &OpTables::<V>::COLLECTIVE }).cast_mut(),
     };
-    Object::give(c, endpoint)
+    // The struct begins at the same place for all kinds.
+    const { assert!(align_of::<Open<V>>() == align_of::<Open<()>>()) };
+    // SAFETY: it is asked with a fid behind which it stands itself.
+    let known = |fid: *const fid| -> *const dyn EndpointOps { unsafe { of::<V>(fid) } };
+    Object::give(c, Open { known, endpoint })
 }
 
 /// # Safety
@@ -71,29 +84,38 @@ pub fn give<V: EndpointOps>(endpoint: V, class: u32, context: *mut c_void) -> *m
 #[inline(always)]
 pub unsafe fn of<'a, V: EndpointOps>(fid: *const fid) -> &'a V {
     // SAFETY: a live endpoint of this kind has this behind its fid.
-    unsafe { Object::<fid_ep, V>::value(fid.cast()) }
+    unsafe { &Object::<fid_ep, Open<V>>::value(fid.cast()).endpoint }
+}
+
+/// An endpoint of any kind.
+///
+/// # Safety
+/// A live endpoint.
+pub unsafe fn any<'a>(fid: *const fid) -> &'a dyn EndpointOps {
+    // SAFETY: `Open` begins alike for all kinds (`give`), and `known` is asked with the fid behind which it stands.
+    unsafe { &*(Object::<fid_ep, Open<()>>::value(fid.cast()).known)(fid) }
 }
 
 unsafe extern "C" fn close<V: EndpointOps>(fid: *mut fid) -> c_int {
     // SAFETY: only objects made here have this operation; closing ends their life unless they are in use.
-    unsafe { Object::<fid_ep, V>::close(fid, V::close) }
+    unsafe { Object::<fid_ep, Open<V>>::close(fid, |open| open.endpoint.close()) }
 }
 
 /// FI_ALIAS: an alias may have aliases of its own.
 ///
 /// # Safety
-/// A live object of this kind and its argument.
-unsafe fn open_alias<V: EndpointOps>(fid: *mut fid, arg: *const fi_alias) -> c_int {
+/// A live endpoint and the argument of FI_ALIAS.
+unsafe fn open_alias(fid: *mut fid, arg: *const fi_alias) -> c_int {
     // SAFETY: FI_ALIAS has an fi_alias as its argument, which names a place for a pointer.
     unsafe {
         if arg.is_null() || (*arg).fid.is_null() {
             return -FI_EINVAL;
         }
-        // An endpoint that is bound to a shared receive context takes the fid for the context itself, not for an alias.
+        // A shared receive context has none.
         if (*fid).fclass == FI_CLASS_SRX_CTX as usize {
             return -FI_EOPNOTSUPP;
         }
-        match Alias::open(of::<V>(fid), (*arg).flags) {
+        match Alias::open(any(fid), (*arg).flags) {
             Ok(alias) => {
                 (*arg)
                     .fid
@@ -130,13 +152,13 @@ pub unsafe fn check_bind(domain: &Arc<Domain>, other: *const fid, flags: u64) ->
     Ok(())
 }
 
-unsafe extern "C" fn bind<V: EndpointOps>(fid: *mut fid, other: *mut fid, flags: u64) -> c_int {
+unsafe extern "C" fn bind(fid: *mut fid, other: *mut fid, flags: u64) -> c_int {
     if other.is_null() {
         return -FI_EINVAL;
     }
     // SAFETY: a live endpoint of ours, and an object that tells its class and is of our making too.
     unsafe {
-        let endpoint = of::<V>(fid);
+        let endpoint = any(fid);
         if (*other).fclass as u32 == FI_CLASS_MR {
             return status(mr::bind_endpoint(other, endpoint.domain(), endpoint.number(), flags));
         }
@@ -146,7 +168,9 @@ unsafe extern "C" fn bind<V: EndpointOps>(fid: *mut fid, other: *mut fid, flags:
             FI_CLASS_CQ => endpoint.bind_cq(cq::of(other), flags),
             FI_CLASS_CNTR => endpoint.bind_cntr(cntr::of(other), flags),
             FI_CLASS_STX_CTX => endpoint.bind_stx(stx::of(other)),
-            FI_CLASS_SRX_CTX => endpoint.bind_srx(srx::of(other)),
+            FI_CLASS_SRX_CTX => any(other)
+                .as_shared_rx()
+                .map_or(Err(Errno(FI_EINVAL)), |srx| endpoint.bind_srx(srx)),
             FI_CLASS_EQ => {
                 endpoint.bind_eq(eq::of(other));
                 Ok(())
@@ -157,37 +181,35 @@ unsafe extern "C" fn bind<V: EndpointOps>(fid: *mut fid, other: *mut fid, flags:
     }
 }
 
-unsafe extern "C" fn control<V: EndpointOps>(fid: *mut fid, command: c_int, arg: *mut c_void) -> c_int {
+unsafe extern "C" fn control(fid: *mut fid, command: c_int, arg: *mut c_void) -> c_int {
     // SAFETY: a live endpoint of ours; the command says what its argument is.
     unsafe {
         match command as u32 {
-            FI_ENABLE => status(of::<V>(fid).enable()),
+            FI_ENABLE => status(any(fid).enable()),
             FI_GETOPSFLAG | FI_SETOPSFLAG if arg.is_null() => -FI_EINVAL,
             FI_GETOPSFLAG => {
                 let flags = arg.cast::<u64>();
-                status(of::<V>(fid).op_flags(*flags).map(|found| flags.write(found)))
+                status(any(fid).op_flags(*flags).map(|found| flags.write(found)))
             }
-            FI_SETOPSFLAG => status(of::<V>(fid).set_op_flags(*arg.cast::<u64>())),
-            FI_ALIAS => open_alias::<V>(fid, arg.cast()),
-            FI_QUEUE_WORK => deferred::queue_on(of::<V>(fid), fid, arg.cast()),
+            FI_SETOPSFLAG => status(any(fid).set_op_flags(*arg.cast::<u64>())),
+            FI_ALIAS => open_alias(fid, arg.cast()),
             _ => -FI_ENOSYS,
         }
     }
 }
 
-unsafe extern "C" fn cancel<V: EndpointOps>(fid: fid_t, context: *mut c_void) -> ssize_t {
+unsafe extern "C" fn cancel(fid: fid_t, context: *mut c_void) -> ssize_t {
     // SAFETY: a live endpoint of ours.
-    let endpoint = unsafe { of::<V>(fid) };
+    let endpoint = unsafe { any(fid) };
     let context = context as usize;
     size_status(crate::api::deferred::cancel(endpoint, context))
 }
 
-unsafe extern "C" fn getname<V: EndpointOps>(fid: fid_t, addr: *mut c_void, len: *mut usize) -> c_int {
+unsafe extern "C" fn getname(fid: fid_t, addr: *mut c_void, len: *mut usize) -> c_int {
     // SAFETY: a live endpoint of ours; the rest as the manual page says.
     unsafe {
-        let endpoint = of::<V>(fid);
-        let format = endpoint.domain().addr_format;
-        tell_name(&V::Transport::told_address(endpoint.local_address(), format), addr, len)
+        let endpoint = any(fid);
+        tell_name(&endpoint.told_address(endpoint.local_address()), addr, len)
     }
 }
 
@@ -210,12 +232,12 @@ pub unsafe fn tell_name(name: &[u8], addr: *mut c_void, len: *mut usize) -> c_in
     }
 }
 
-unsafe extern "C" fn setname<V: EndpointOps>(fid: fid_t, addr: *mut c_void, len: usize) -> c_int {
+unsafe extern "C" fn setname(fid: fid_t, addr: *mut c_void, len: usize) -> c_int {
     if addr.is_null() || len > ADDRESS_MAX {
         return -FI_EINVAL;
     }
     // SAFETY: a live endpoint of ours; `addr` holds `len` bytes, by the manual page.
-    unsafe { status(of::<V>(fid).set_address(bytes(addr, len))) }
+    unsafe { status(any(fid).set_address(bytes(addr, len))) }
 }
 
 /// # Safety
@@ -228,27 +250,21 @@ pub unsafe fn bytes<'a>(at: *const c_void, len: usize) -> &'a [u8] {
     unsafe { core::slice::from_raw_parts(at.cast::<u8>(), len) }
 }
 
-unsafe extern "C" fn getpeer<V: EndpointOps>(ep: *mut fid_ep, addr: *mut c_void, len: *mut usize) -> c_int {
+unsafe extern "C" fn getpeer(ep: *mut fid_ep, addr: *mut c_void, len: *mut usize) -> c_int {
     // SAFETY: a live endpoint of ours; the rest as the manual page says.
     unsafe {
-        let endpoint = of::<V>(ep.cast());
-        let format = endpoint.domain().addr_format;
+        let endpoint = any(ep.cast());
         match connection::peer_address(endpoint) {
-            Ok(name) => tell_name(&V::Transport::told_address(name, format), addr, len),
+            Ok(name) => tell_name(&endpoint.told_address(name), addr, len),
             Err(error) => error.code(),
         }
     }
 }
 
-unsafe extern "C" fn connect<V: EndpointOps>(
-    ep: *mut fid_ep,
-    addr: *const c_void,
-    param: *const c_void,
-    paramlen: usize,
-) -> c_int {
+unsafe extern "C" fn connect(ep: *mut fid_ep, addr: *const c_void, param: *const c_void, paramlen: usize) -> c_int {
     // SAFETY: a live endpoint of ours, a whole address of its format, and `paramlen` bytes, by the manual page.
     unsafe {
-        let endpoint = of::<V>(ep.cast());
+        let endpoint = any(ep.cast());
         let kind = match connection::address_kind(endpoint) {
             Ok(kind) => kind,
             Err(error) => return error.code(),
@@ -263,14 +279,14 @@ unsafe extern "C" fn connect<V: EndpointOps>(
     }
 }
 
-unsafe extern "C" fn accept<V: EndpointOps>(ep: *mut fid_ep, param: *const c_void, paramlen: usize) -> c_int {
+unsafe extern "C" fn accept(ep: *mut fid_ep, param: *const c_void, paramlen: usize) -> c_int {
     // SAFETY: a live endpoint of ours, and `paramlen` bytes, by the manual page.
-    unsafe { status(connection::accept(of::<V>(ep.cast()), bytes(param, paramlen))) }
+    unsafe { status(connection::accept(any(ep.cast()), bytes(param, paramlen))) }
 }
 
-unsafe extern "C" fn shutdown<V: EndpointOps>(ep: *mut fid_ep, flags: u64) -> c_int {
+unsafe extern "C" fn shutdown(ep: *mut fid_ep, flags: u64) -> c_int {
     // SAFETY: a live endpoint of ours.
-    let endpoint = unsafe { of::<V>(ep.cast()) };
+    let endpoint = unsafe { any(ep.cast()) };
     match connection::data_size(endpoint) {
         Err(error) => error.code(),
         Ok(_) if flags != 0 => -(FI_EBADFLAGS as c_int),
@@ -285,18 +301,18 @@ fn size_left(left: Result<usize>) -> ssize_t {
     }
 }
 
-unsafe extern "C" fn rx_size_left<V: EndpointOps>(ep: *mut fid_ep) -> ssize_t {
+unsafe extern "C" fn rx_size_left(ep: *mut fid_ep) -> ssize_t {
     // SAFETY: a live endpoint of ours.
-    size_left(unsafe { of::<V>(ep.cast()) }.rx_size_left())
+    size_left(unsafe { any(ep.cast()) }.rx_size_left())
 }
 
-unsafe extern "C" fn tx_size_left<V: EndpointOps>(ep: *mut fid_ep) -> ssize_t {
+unsafe extern "C" fn tx_size_left(ep: *mut fid_ep) -> ssize_t {
     // SAFETY: a live endpoint of ours.
-    size_left(unsafe { of::<V>(ep.cast()) }.tx_size_left())
+    size_left(unsafe { any(ep.cast()) }.tx_size_left())
 }
 
 /// An option, as fi_getopt tells it; all have the type size_t.
-fn option<V: EndpointOps>(endpoint: &V, level: c_int, name: c_int) -> Result<usize> {
+fn option(endpoint: &dyn EndpointOps, level: c_int, name: c_int) -> Result<usize> {
     match (level as u32, name as u32) {
         (FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV) => Ok(endpoint.min_multi_recv()),
         (FI_OPT_ENDPOINT, FI_OPT_CM_DATA_SIZE) => connection::data_size(endpoint).map_err(|_| Errno(FI_ENOPROTOOPT)),
@@ -321,31 +337,19 @@ pub unsafe fn tell_size(size: usize, value: *mut c_void, len: *mut usize) -> c_i
     FI_SUCCESS
 }
 
-unsafe extern "C" fn getopt<V: EndpointOps>(
-    fid: fid_t,
-    level: c_int,
-    name: c_int,
-    value: *mut c_void,
-    len: *mut usize,
-) -> c_int {
+unsafe extern "C" fn getopt(fid: fid_t, level: c_int, name: c_int, value: *mut c_void, len: *mut usize) -> c_int {
     // SAFETY: a live endpoint of ours; the value holds as many bytes as `len` says.
     unsafe {
-        match option(of::<V>(fid), level, name) {
+        match option(any(fid), level, name) {
             Ok(size) => tell_size(size, value, len),
             Err(error) => error.code(),
         }
     }
 }
 
-unsafe extern "C" fn setopt<V: EndpointOps>(
-    fid: fid_t,
-    level: c_int,
-    name: c_int,
-    value: *const c_void,
-    len: usize,
-) -> c_int {
+unsafe extern "C" fn setopt(fid: fid_t, level: c_int, name: c_int, value: *const c_void, len: usize) -> c_int {
     // SAFETY: a live endpoint of ours.
-    if let Err(error) = option(unsafe { of::<V>(fid) }, level, name) {
+    if let Err(error) = option(unsafe { any(fid) }, level, name) {
         return error.code();
     }
     // FI_OPT_CM_DATA_SIZE is read only.
@@ -353,6 +357,6 @@ unsafe extern "C" fn setopt<V: EndpointOps>(
         return -FI_EINVAL;
     }
     // SAFETY: a live endpoint of ours; the value is a size_t.
-    unsafe { of::<V>(fid).set_min_multi_recv(value.cast::<usize>().read_unaligned()) };
+    unsafe { any(fid).set_min_multi_recv(value.cast::<usize>().read_unaligned()) };
     FI_SUCCESS
 }

@@ -2,14 +2,13 @@
 //!
 //! What a group does is in `api::collective`. Called by C.
 
-use super::endpoint::of;
+use super::endpoint::any;
 use super::{Object, av_set, head, status};
 use crate::abi::lacking;
 use crate::abi::types::*;
 use crate::api::av_set::SetHold;
 use crate::api::collective::group::new_address;
 use crate::api::collective::{Collectives, JoinCall};
-use crate::api::endpoint::EndpointOps;
 use crate::api::errno::{Errno, Result};
 use core::ffi::{c_int, c_void};
 use std::sync::{Arc, Weak};
@@ -30,7 +29,7 @@ struct OpenGroup {
 ///
 /// # Safety
 /// As the manual page says.
-pub unsafe extern "C" fn join<V: EndpointOps>(
+pub unsafe extern "C" fn join(
     ep: *mut fid_ep,
     addr: *const c_void,
     flags: u64,
@@ -45,7 +44,7 @@ pub unsafe extern "C" fn join<V: EndpointOps>(
     }
     // SAFETY: a live endpoint of ours; the flag says what the address is.
     unsafe {
-        let endpoint = of::<V>(ep.cast()).collectives().ok_or(Errno(FI_ENOSYS));
+        let endpoint = any(ep.cast()).collectives().ok_or(Errno(FI_ENOSYS));
         let addr = &*addr.cast::<fi_collective_addr>();
         status(endpoint.and_then(|endpoint| enter(endpoint, addr, out, context)))
     }

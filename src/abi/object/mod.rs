@@ -2,10 +2,10 @@
 //!
 //! An object is one allocation that begins with the C struct; C holds its address. Op tables are constants, one per
 //! type of object and transport, so a C call is one indirect call into a shim that opens its arguments and calls `api`.
-//! - What is opened of what: `fabric`; `domain`, `eq`, `wait_set` of it; `av`, `cq`, `cntr`, `mr`, `poll_set`, `stx`
-//!   and `srx` of a domain; `av_set` of a vector. `on_engine` and `connected` open the objects whose type names the
+//! - What is opened of what: `fabric`; `domain`, `eq`, `wait_set` of it; `av`, `cq`, `cntr`, `mr`, `poll_set` and
+//!   `stx` of a domain; `av_set` of a vector. `on_engine` and `connected` open the objects whose type names the
 //!   transport.
-//! - Endpoints: `endpoint` (and aliases), `scalable`, `srx`; `mc` is a group that one joined.
+//! - Endpoints: `endpoint` (aliases and shared receive contexts, too), `scalable`; `mc` is a group that one joined.
 //! - Connections: `pep` listens; `request` is what a handle names until it is accepted or rejected.
 //! - Their data calls: `messaging`, `rma`, `atomic`, `collective`, written as rows (`op_table`) and put to the endpoint
 //!   (`posting`); `deferred` is what FI_TRIGGER and FI_QUEUE_WORK make of them.
@@ -41,7 +41,6 @@ pub mod raw_key;
 pub mod request;
 pub mod rma;
 pub mod scalable;
-pub mod srx;
 pub mod stx;
 pub mod wait;
 pub mod wait_set;

@@ -57,11 +57,12 @@ macro_rules! op_table {
                 // SAFETY: the manual pages ask of a program that the endpoint is live, that arrays are as long as their
                 // counts say, and that buffers are the operation's until it has ended.
                 unsafe {
-                    if <V::Transport as EndpointTransport>::DESCRIPTORS {
+                    let endpoint = crate::abi::object::endpoint::of::<V>(ep.cast());
+                    if endpoint.shows_descriptors() {
                         #[allow(unused_mut, reason = "a barrier has no buffers")]
                         let mut given = Given::NONE;
                         $(note!($arg, given, $arg);)*
-                        if let Err(error) = given.lend(crate::abi::object::endpoint::of::<V>(ep.cast()).domain()) {
+                        if let Err(error) = given.lend(endpoint.domain()) {
                             return error.code() as ssize_t;
                         }
                     }

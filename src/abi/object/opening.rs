@@ -2,11 +2,12 @@
 //!
 //! Checks and reads what the program gave; what an endpoint is made of stands in `Openings`. Called by C.
 
-use super::{domain, srx, status};
+use super::{domain, endpoint, status};
 use crate::abi::info_read;
 use crate::abi::layout::CURRENT;
 use crate::abi::types::*;
 use crate::api::domain::Domain;
+use crate::api::endpoint::EndpointOps;
 use crate::api::errno::Result;
 use crate::api::info::model::{Info, RxAttr};
 use core::ffi::{c_int, c_void};
@@ -67,7 +68,7 @@ pub(super) unsafe fn opened(
 ///
 /// # Safety
 /// A live domain of ours, attributes of receives, and a place for a pointer; each of the last two may be null.
-pub(super) unsafe fn opened_srx<S: srx::Context>(
+pub(super) unsafe fn opened_srx<S: EndpointOps>(
     domain: *mut fid_domain,
     attr: *mut fi_rx_attr,
     out: *mut *mut fid_ep,
@@ -81,6 +82,6 @@ pub(super) unsafe fn opened_srx<S: srx::Context>(
     unsafe {
         let rx = attr.as_ref().map(info_read::rx).unwrap_or_default();
         let opened = open(domain::opened(domain.cast()), &rx);
-        status(opened.map(|pool| out.write(srx::give(pool, context))))
+        status(opened.map(|pool| out.write(endpoint::give(pool, FI_CLASS_SRX_CTX, context))))
     }
 }

@@ -8,7 +8,7 @@ use super::endpoint::OpTables;
 use super::op_table::{c_type, op_table};
 use super::posting::{NULL, Post, elements, many, one};
 use crate::abi::types::*;
-use crate::api::endpoint::{EndpointOps, EndpointTransport};
+use crate::api::endpoint::EndpointOps;
 use crate::api::errno::{Errno, Result};
 use crate::api::messaging::Flags;
 use crate::api::one_sided::RmaCall;

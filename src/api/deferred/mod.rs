@@ -270,16 +270,16 @@ impl Deferred {
 }
 
 /// Whether an endpoint can defer an operation with these flags.
-fn check(endpoint: &impl EndpointOps, flags: u64, call: &Call) -> Result<()> {
+fn check(endpoint: &dyn EndpointOps, flags: u64, call: &Call) -> Result<()> {
     if !endpoint.domain().triggers {
         return Err(Errno(FI_ENOSYS));
     }
     work::check_flags(flags, call.is_recv())?;
-    endpoint.with_state(|state| state.can_wait(call))
+    endpoint.lock_state().can_wait(call)
 }
 
 /// An operation with FI_TRIGGER: started when the counter reaches the threshold, and reported as any other.
-pub fn trigger<V: EndpointOps>(endpoint: &V, call: &Call, cntr: &Arc<Cntr>, threshold: u64) -> Result<()> {
+pub fn trigger(endpoint: &dyn EndpointOps, call: &Call, cntr: &Arc<Cntr>, threshold: u64) -> Result<()> {
     let (tx, rx) = endpoint.both_flags();
     let flags = match call.flags() {
         Flags::Call(flags) | Flags::Alias(flags) | Flags::Own(flags) => flags,
@@ -293,7 +293,7 @@ pub fn trigger<V: EndpointOps>(endpoint: &V, call: &Call, cntr: &Arc<Cntr>, thre
         threshold,
         name: call.context(),
         action: Action::Operation {
-            target: Box::new(On(endpoint.base().clone())),
+            target: Box::new(On(endpoint.base())),
             call: Box::new(work::ordinary(call, flags)),
             ending: Ending::Ordinary,
         },
@@ -302,7 +302,7 @@ pub fn trigger<V: EndpointOps>(endpoint: &V, call: &Call, cntr: &Arc<Cntr>, thre
 
 /// fi_cancel: of what the endpoint has, or else of operations with FI_TRIGGER that have not been started. If there are none
 /// with this context, the endpoint's answer stands: -FI_ENOENT, or that it can take nothing back.
-pub fn cancel(endpoint: &impl EndpointOps, context: Context) -> Result<()> {
+pub fn cancel(endpoint: &dyn EndpointOps, context: Context) -> Result<()> {
     let Err(answer) = endpoint.cancel(context) else {
         return Ok(());
     };
@@ -311,7 +311,7 @@ pub fn cancel(endpoint: &impl EndpointOps, context: Context) -> Result<()> {
     let meant = |work: &Work| work.name == context && work.triggered().is_some() && work.is_on(key);
     let canceled = deferred.remove(meant);
     for call in canceled.iter().filter_map(Work::triggered) {
-        endpoint.with_state(|state| state.report_canceled(call));
+        endpoint.lock_state().report_canceled(call);
     }
     deferred.run(); // the counter of the direction has one more error
     if canceled.is_empty() { Err(answer) } else { Ok(()) }
@@ -326,7 +326,7 @@ pub struct Terms<'a> {
 }
 
 /// FI_QUEUE_WORK with an operation.
-pub fn queue_operation<V: EndpointOps>(endpoint: &V, call: Call, terms: &Terms) -> Result<()> {
+pub fn queue_operation(endpoint: &dyn EndpointOps, call: Call, terms: &Terms) -> Result<()> {
     let Flags::Call(flags) = call.flags() else {
         return Err(Errno(FI_EINVAL));
     };
@@ -336,7 +336,7 @@ pub fn queue_operation<V: EndpointOps>(endpoint: &V, call: Call, terms: &Terms) 
         threshold: terms.threshold,
         name: terms.name,
         action: Action::Operation {
-            target: Box::new(On(endpoint.base().clone())),
+            target: Box::new(On(endpoint.base())),
             call: Box::new(call),
             ending: Ending::Counted(terms.completion.map(Held::new)),
         },

@@ -104,10 +104,10 @@ pub trait Target: Send + Sync {
     fn key(&self) -> usize;
 }
 
-/// The `Target` of an endpoint of kind `B`.
-pub struct On<B>(pub B);
+/// The `Target` of an endpoint.
+pub struct On(pub Arc<dyn EndpointOps>);
 
-impl<B: EndpointOps + Send + Sync> Target for On<B> {
+impl Target for On {
     fn begin(&self, call: &Call) -> Result<()> {
         let begun = match call {
             Call::Send(call, body) => self.0.send(call, body),
@@ -123,12 +123,12 @@ impl<B: EndpointOps + Send + Sync> Target for On<B> {
     }
 
     fn key(&self) -> usize {
-        key_of(&self.0)
+        key_of(&*self.0)
     }
 }
 
 /// The number of an endpoint; its aliases have the same.
-pub fn key_of(endpoint: &impl EndpointOps) -> usize {
+pub fn key_of(endpoint: &dyn EndpointOps) -> usize {
     Arc::as_ptr(&endpoint.as_progress()).cast::<()>().addr()
 }
 

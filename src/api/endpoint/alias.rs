@@ -2,10 +2,8 @@
 //!
 //! Calls go to the endpoint with the alias's flags in place of the endpoint's. Called by `abi::object`.
 
-use super::connection::Connects;
-use super::ops::{EndpointOps, can_be_default, is_transmit, wanted};
-
-use super::state::EndpointState;
+use super::ops::{EndpointOps, OnConnection, can_be_default, is_transmit, wanted};
+use super::state::StateGuard;
 use crate::api::collective::Collectives;
 use crate::api::domain::Domain;
 use crate::api::errno::Result;
@@ -19,21 +17,21 @@ use core::any::Any;
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
-/// An alias of an endpoint of kind `B`, which is no alias itself.
-pub struct Alias<B> {
-    endpoint: B,
+/// An alias of an endpoint of any kind, which is no alias itself.
+pub struct Alias {
+    endpoint: Arc<dyn EndpointOps>,
     /// The endpoint's count of open aliases.
     among: Arc<Refs>,
     tx_flags: AtomicU64,
     rx_flags: AtomicU64,
 }
 
-impl<B: EndpointOps<Base = B> + Clone + Send + Sync> Alias<B> {
+impl Alias {
     /// Opens an alias of an endpoint, or of another alias. `flags` replaces the defaults of the direction it names.
-    pub fn open(of: &impl EndpointOps<Base = B>, flags: u64) -> Result<Alias<B>> {
+    pub fn open(of: &dyn EndpointOps, flags: u64) -> Result<Alias> {
         can_be_default(flags)?;
-        let endpoint = of.base().clone();
-        let among = endpoint.with_state(|state| state.aliases.clone());
+        let endpoint = of.base();
+        let among = endpoint.lock_state().aliases.clone();
         among.acquire();
         let (tx, rx) = of.both_flags();
         let alias = Alias {
@@ -47,7 +45,7 @@ impl<B: EndpointOps<Base = B> + Clone + Send + Sync> Alias<B> {
     }
 }
 
-impl<B> Alias<B> {
+impl Alias {
     fn of(&self, direction: u64) -> Result<&AtomicU64> {
         Ok(if is_transmit(direction)? {
             &self.tx_flags
@@ -65,26 +63,31 @@ impl<B> Alias<B> {
     }
 }
 
-impl<B> Drop for Alias<B> {
+impl Drop for Alias {
     fn drop(&mut self) {
         self.among.release();
     }
 }
 
-impl<B: EndpointOps<Base = B> + Clone + Send + Sync> EndpointOps for Alias<B> {
-    type Transport = B::Transport;
-    type Base = B;
-
-    fn base(&self) -> &B {
-        &self.endpoint
+impl EndpointOps for Alias {
+    fn base(&self) -> Arc<dyn EndpointOps> {
+        self.endpoint.clone()
     }
 
     fn domain(&self) -> &Arc<Domain> {
         self.endpoint.domain()
     }
 
-    fn with_state<R>(&self, use_it: impl FnOnce(&mut EndpointState) -> R) -> R {
-        self.endpoint.with_state(use_it)
+    fn lock_state(&self) -> StateGuard<'_> {
+        self.endpoint.lock_state()
+    }
+
+    fn shows_descriptors(&self) -> bool {
+        self.endpoint.shows_descriptors()
+    }
+
+    fn told_address(&self, address: Vec<u8>) -> Vec<u8> {
+        self.endpoint.told_address(address)
     }
 
     fn as_progress(&self) -> Arc<dyn Progress> {
@@ -119,7 +122,7 @@ impl<B: EndpointOps<Base = B> + Clone + Send + Sync> EndpointOps for Alias<B> {
         self.endpoint.bind_srx(context)
     }
 
-    fn with_connection<R>(&self, use_it: impl FnOnce(&mut dyn Connects, &mut EndpointState) -> R) -> Result<R> {
+    fn with_connection(&self, use_it: &mut OnConnection) -> Result<()> {
         self.endpoint.with_connection(use_it)
     }
 
@@ -146,7 +149,7 @@ impl<B: EndpointOps<Base = B> + Clone + Send + Sync> EndpointOps for Alias<B> {
     }
 }
 
-impl<B: Messaging> Messaging for Alias<B> {
+impl Messaging for Alias {
     #[inline]
     fn send(&self, call: &SendCall, body: &UserIov) -> Result<(), NotBegun> {
         let flags = Self::own(call.flags, &self.tx_flags);
@@ -160,14 +163,14 @@ impl<B: Messaging> Messaging for Alias<B> {
     }
 }
 
-impl<B: Rma> Rma for Alias<B> {
+impl Rma for Alias {
     fn rma(&self, call: &RmaCall) -> Result<(), NotBegun> {
         let flags = Self::own(call.flags, &self.tx_flags);
         self.endpoint.rma(&RmaCall { flags, ..*call })
     }
 }
 
-impl<B: Atomics> Atomics for Alias<B> {
+impl Atomics for Alias {
     fn atomic(&self, call: &AtomicCall) -> Result<(), NotBegun> {
         let flags = Self::own(call.flags, &self.tx_flags);
         self.endpoint.atomic(&AtomicCall { flags, ..*call })

@@ -165,79 +165,85 @@ impl EndpointState {
 }
 
 /// fi_connect.
-pub fn connect(endpoint: &impl EndpointOps, address: &[u8], data: &[u8]) -> Result<()> {
-    begin(endpoint, Stage::Fresh, data, |transport, data| {
+pub fn connect(endpoint: &dyn EndpointOps, address: &[u8], data: &[u8]) -> Result<()> {
+    begin(endpoint, Stage::Fresh, data, &|transport, data| {
         transport.connect(address, data)
     })
 }
 
 /// fi_accept.
-pub fn accept(endpoint: &impl EndpointOps, data: &[u8]) -> Result<()> {
-    begin(endpoint, Stage::Requested, data, |transport, data| {
+pub fn accept(endpoint: &dyn EndpointOps, data: &[u8]) -> Result<()> {
+    begin(endpoint, Stage::Requested, data, &|transport, data| {
         transport.accept(data)
     })
 }
 
 /// Enables the endpoint, as both calls do, and has reading the event queue drive it.
 fn begin(
-    endpoint: &impl EndpointOps,
+    endpoint: &dyn EndpointOps,
     from: Stage,
     data: &[u8],
-    ask: impl FnOnce(&mut dyn Connects, &[u8]) -> Result<()>,
+    ask: &dyn Fn(&mut dyn Connects, &[u8]) -> Result<()>,
 ) -> Result<()> {
-    endpoint.with_state(|state| {
-        state.connection()?.must_be(from)?;
-        if state.bindings.eq().is_none() {
-            log!(by state.provider; Warn, EpCtrl, "fi_connect, fi_accept: no event queue is bound");
-            return Err(Errno(FI_ENOEQ as i32));
-        }
-        Ok(())
-    })?;
+    may_begin(&mut endpoint.lock_state(), from)?;
     endpoint.enable()?;
     let me = endpoint.as_progress();
-    endpoint.with_connection(|transport, state| {
+    endpoint.with_connection(&mut |transport, state| {
         state.bindings.drive_by_eq(&me)?;
         let connection = state.connection()?;
         connection.must_be(from)?;
         ask(transport, data.get(..connection.data_size).unwrap_or(data))?;
         connection.stage = Stage::Begun;
         Ok(())
-    })?
+    })
+}
+
+fn may_begin(state: &mut EndpointState, from: Stage) -> Result<()> {
+    state.connection()?.must_be(from)?;
+    if state.bindings.eq().is_none() {
+        log!(by state.provider; Warn, EpCtrl, "fi_connect, fi_accept: no event queue is bound");
+        return Err(Errno(FI_ENOEQ as i32));
+    }
+    Ok(())
 }
 
 /// fi_shutdown. What is unfinished has ended in error when it returns. The endpoint hears of its own shutdown too, as
 /// programs expect that know other libraries.
-pub fn shutdown(endpoint: &impl EndpointOps) -> Result<()> {
-    let before = endpoint.with_connection(|transport, state| {
+pub fn shutdown(endpoint: &dyn EndpointOps) -> Result<()> {
+    let mut before = Stage::Fresh;
+    endpoint.with_connection(&mut |transport, state| {
         let connection = state.connection()?;
-        let before = connection.stage;
+        before = connection.stage;
         if matches!(before, Stage::Requested | Stage::Begun | Stage::Connected) {
             transport.shutdown();
             connection.stage = Stage::Over;
             state.peers.connect(None);
         }
-        Ok(before)
-    })??;
+        Ok(())
+    })?;
     if before == Stage::Connected {
-        endpoint.with_state(|state| state.hear(ConnectionEvent::Closed, None));
+        endpoint.lock_state().hear(ConnectionEvent::Closed, None);
     }
     Ok(())
 }
 
 /// fi_getpeer.
-pub fn peer_address(endpoint: &impl EndpointOps) -> Result<Vec<u8>> {
-    endpoint.with_connection(|transport, state| {
+pub fn peer_address(endpoint: &dyn EndpointOps) -> Result<Vec<u8>> {
+    let mut address = None;
+    endpoint.with_connection(&mut |transport, state| {
         state.connection()?;
-        transport.peer_address().ok_or(Errno(FI_ENOTCONN))
-    })?
+        address = transport.peer_address();
+        Ok(())
+    })?;
+    address.ok_or(Errno(FI_ENOTCONN))
 }
 
 /// How the addresses look that the endpoint may connect to.
-pub fn address_kind(endpoint: &impl EndpointOps) -> Result<Arc<dyn AddressKind>> {
-    endpoint.with_state(|state| state.connection().map(|connection| connection.kind.clone()))
+pub fn address_kind(endpoint: &dyn EndpointOps) -> Result<Arc<dyn AddressKind>> {
+    Ok(endpoint.lock_state().connection()?.kind.clone())
 }
 
 /// FI_OPT_CM_DATA_SIZE.
-pub fn data_size(endpoint: &impl EndpointOps) -> Result<usize> {
-    endpoint.with_state(|state| state.connection().map(|connection| connection.data_size))
+pub fn data_size(endpoint: &dyn EndpointOps) -> Result<usize> {
+    Ok(endpoint.lock_state().connection()?.data_size)
 }

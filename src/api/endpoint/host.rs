@@ -4,7 +4,7 @@
 //! addresses. Called by endpoints and by shared receive contexts.
 
 use super::engine_core::{EndpointCore, Owners};
-use super::state::{EndpointState, refused};
+use super::state::{StateGuard, refused};
 use crate::abi::types::*;
 use crate::api::deferred::Deferred;
 use crate::api::domain::Domain;
@@ -154,11 +154,9 @@ impl<O: Owners> EngineHost<O> {
         if found { Ok(()) } else { Err(Errno(FI_ENOENT)) }
     }
 
-    pub(super) fn with_state<R>(&self, use_it: impl FnOnce(&mut EndpointState) -> R) -> R {
-        match self.core.enter() {
-            Some(mut core) => use_it(core.owners.state()),
-            None => use_it(&mut EndpointState::closed(self.domain.provider)),
-        }
+    pub(super) fn lock_state(&self) -> StateGuard<'_> {
+        let state = |core| Entered::map(core, |core: &mut EndpointCore<O>| core.owners.state());
+        StateGuard::of(self.core.enter().map(state), self.domain.provider)
     }
 
     /// Announces a sleeper, by `arm` on the transport; false: there is work. See `Progress::arm`.

@@ -48,7 +48,7 @@ use connection::Connects;
 use core::marker::PhantomData;
 use engine_core::{CollectiveQueues, EndpointCore, Owners};
 use host::{Begun, EngineHost};
-use ops::{ByThread, Sleeper};
+use ops::{ByThread, OnConnection, Sleeper};
 use state::PendingCompletions;
 use std::collections::HashMap;
 use std::os::fd::RawFd;
@@ -56,7 +56,7 @@ use std::sync::Arc;
 
 pub use bindings::errno;
 pub use ops::EndpointOps;
-pub use state::EndpointState;
+pub use state::{EndpointState, StateGuard};
 
 /// What an endpoint asks of its transport besides carrying packets.
 pub trait EndpointTransport: Transport + core::marker::Send {
@@ -293,19 +293,25 @@ impl<T: EndpointTransport + 'static> Endpoint<T> {
 }
 
 impl<T: EndpointTransport + 'static> EndpointOps for Arc<Endpoint<T>> {
-    type Transport = T;
-    type Base = Self;
-
-    fn base(&self) -> &Self {
-        self
+    fn base(&self) -> Arc<dyn EndpointOps> {
+        Arc::new(self.clone())
     }
 
     fn domain(&self) -> &Arc<Domain> {
         &self.host.domain
     }
 
-    fn with_state<R>(&self, use_it: impl FnOnce(&mut EndpointState) -> R) -> R {
-        self.host.with_state(use_it)
+    fn lock_state(&self) -> StateGuard<'_> {
+        self.host.lock_state()
+    }
+
+    #[inline(always)]
+    fn shows_descriptors(&self) -> bool {
+        T::DESCRIPTORS
+    }
+
+    fn told_address(&self, address: Vec<u8>) -> Vec<u8> {
+        T::told_address(address, self.domain().addr_format)
     }
 
     fn as_progress(&self) -> Arc<dyn Progress> {
@@ -356,10 +362,10 @@ impl<T: EndpointTransport + 'static> EndpointOps for Arc<Endpoint<T>> {
         ops::start(self)
     }
 
-    fn with_connection<R>(&self, use_it: impl FnOnce(&mut dyn Connects, &mut EndpointState) -> R) -> Result<R> {
+    fn with_connection(&self, use_it: &mut OnConnection) -> Result<()> {
         self.host.with_core(|core| {
             let connection = core.engine.transport_mut().connection().ok_or(Errno(FI_ENOSYS))?;
-            Ok(use_it(connection, &mut core.owners.state))
+            use_it(connection, &mut core.owners.state)
         })
     }
 

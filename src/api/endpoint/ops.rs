@@ -3,9 +3,8 @@
 //! Plain endpoints, contexts of scalable endpoints, endpoints and contexts that share receives, aliases: each says how
 //! its state is reached and what drives it, the rest is here once. Called by `abi::object`.
 
-use super::EndpointTransport;
 use super::connection::Connects;
-use super::state::EndpointState;
+use super::state::{EndpointState, Settings, StateGuard};
 use super::stx::Stx;
 use crate::abi::types::*;
 use crate::api::av::Av;
@@ -27,18 +26,28 @@ use std::os::fd::RawFd;
 use std::sync::Arc;
 
 /// What the fi_ep calls other than data transfer ask of an endpoint of any kind.
-pub trait EndpointOps: Messaging + Rma + Atomics + Sized + 'static {
-    type Transport: EndpointTransport + 'static;
-
-    /// The kind of endpoint behind an alias, or this kind itself.
-    type Base: EndpointOps<Transport = Self::Transport, Base = Self::Base> + Clone + Send + Sync;
-
-    fn base(&self) -> &Self::Base;
+pub trait EndpointOps: Messaging + Rma + Atomics + Send + Sync + 'static {
+    /// The endpoint, or the one behind an alias, for who keeps it.
+    fn base(&self) -> Arc<dyn EndpointOps>;
 
     fn domain(&self) -> &Arc<Domain>;
 
-    /// Runs a closure on the endpoint's state, under the endpoint's lock.
-    fn with_state<R>(&self, use_it: impl FnOnce(&mut EndpointState) -> R) -> R;
+    /// The endpoint's state, under the endpoint's lock.
+    fn lock_state(&self) -> StateGuard<'_>;
+
+    /// Runs a closure on it.
+    fn with_state<R>(&self, use_it: impl FnOnce(&mut EndpointState) -> R) -> R
+    where
+        Self: Sized,
+    {
+        use_it(&mut self.lock_state())
+    }
+
+    /// Whether the domain's registrar is to be shown the descriptors that programs pass.
+    fn shows_descriptors(&self) -> bool;
+
+    /// An address in the form in which the program is told it.
+    fn told_address(&self, address: Vec<u8>) -> Vec<u8>;
 
     /// What reading a queue or counter drives.
     fn as_progress(&self) -> Arc<dyn Progress>;
@@ -49,7 +58,7 @@ pub trait EndpointOps: Messaging + Rma + Atomics + Sized + 'static {
     /// The number by which memory regions know the endpoint.
     fn number(&self) -> u64 {
         let memory = &self.domain().memory;
-        self.with_state(|state| *state.number.get_or_insert_with(|| memory.number()))
+        *self.lock_state().number.get_or_insert_with(|| memory.number())
     }
 
     /// fi_getname.
@@ -72,45 +81,48 @@ pub trait EndpointOps: Messaging + Rma + Atomics + Sized + 'static {
     fn unfinished(&self) -> (usize, usize);
 
     fn bind_av(&self, av: &Arc<Av>) -> Result<()> {
-        self.with_state(|state| {
-            state.not_enabled()?;
-            state.bind_av(av)
-        })
+        let mut state = self.lock_state();
+        state.not_enabled()?;
+        state.bind_av(av)
     }
 
     /// Joins of collective groups are reported there. Programs that join none may bind one too.
     fn bind_eq(&self, eq: &Arc<Eq>) {
-        if let Some(before) = self.with_state(|state| state.bindings.bind_eq(eq)) {
+        let before = self.lock_state().bindings.bind_eq(eq);
+        if let Some(before) = before {
             before.let_go();
         }
     }
 
     /// `flags`: FI_TRANSMIT, FI_RECV, FI_SELECTIVE_COMPLETION.
     fn bind_cq(&self, cq: &Arc<Cq>, flags: u64) -> Result<()> {
-        self.with_state(|state| {
-            state.not_enabled()?;
-            state.bindings.bind_cq(cq, flags)
-        })
+        let mut state = self.lock_state();
+        state.not_enabled()?;
+        state.bindings.bind_cq(cq, flags)
     }
 
     /// `flags`: the kinds of operation that the counter counts. Those that the endpoint begins by itself may be counted from
     /// later than fi_enable on: Sandia OpenSHMEM binds such counters to an endpoint that is enabled.
     fn bind_cntr(&self, cntr: &Arc<Cntr>, flags: u64) -> Result<()> {
         let me = self.as_progress();
-        self.with_state(|state| {
-            if flags & (FI_REMOTE_READ | FI_REMOTE_WRITE) != 0 {
-                state.not_enabled()?;
-            }
-            state.bindings.bind_cntr(cntr, flags)?;
-            if state.enabled {
-                state.bindings.attach_counter(cntr, flags, &me);
-            }
-            Ok(())
-        })
+        let mut state = self.lock_state();
+        if flags & (FI_REMOTE_READ | FI_REMOTE_WRITE) != 0 {
+            state.not_enabled()?;
+        }
+        state.bindings.bind_cntr(cntr, flags)?;
+        if state.enabled {
+            state.bindings.attach_counter(cntr, flags, &me);
+        }
+        Ok(())
     }
 
     fn bind_stx(&self, stx: &Arc<Stx>) -> Result<()> {
-        self.with_state(|state| state.bind_stx(stx))
+        self.lock_state().bind_stx(stx)
+    }
+
+    /// The endpoint as what `bind_srx` takes, if it is a shared receive context.
+    fn as_shared_rx(&self) -> Option<&(dyn Any + Send + Sync)> {
+        None
     }
 
     /// Only endpoints made with a shared receive context can be bound to one.
@@ -120,14 +132,12 @@ pub trait EndpointOps: Messaging + Rma + Atomics + Sized + 'static {
     }
 
     /// Runs a closure on the endpoint's connection, and then drives the endpoint. -FI_ENOSYS: it is not of FI_EP_MSG.
-    fn with_connection<R>(&self, _: impl FnOnce(&mut dyn Connects, &mut EndpointState) -> R) -> Result<R> {
+    fn with_connection(&self, _: &mut OnConnection) -> Result<()> {
         Err(Errno(FI_ENOSYS))
     }
 
     /// fi_enable. The error says what is not bound yet.
-    fn enable(&self) -> Result<()> {
-        start(self)
-    }
+    fn enable(&self) -> Result<()>;
 
     /// fi_close. After it nothing drives the endpoint or touches what it was bound to, which can be closed next. Other
     /// threads may hold references for a moment, so none of this is left to the last of them. -FI_EBUSY while aliases
@@ -136,28 +146,29 @@ pub trait EndpointOps: Messaging + Rma + Atomics + Sized + 'static {
 
     /// fi_tx_size_left: how many sends will not return -FI_EAGAIN.
     fn tx_size_left(&self) -> Result<usize> {
-        let size = self.with_state(|state| state.must_be_enabled().map(|()| state.settings.tx_size))?;
+        let size = settings_if_enabled(&self.lock_state())?.tx_size;
         Ok(size.saturating_sub(self.unfinished().0))
     }
 
     /// fi_rx_size_left. More receives than that can be posted, but programs count on the size they asked for.
     fn rx_size_left(&self) -> Result<usize> {
-        let size = self.with_state(|state| state.must_be_enabled().map(|()| state.settings.rx_size))?;
+        let size = settings_if_enabled(&self.lock_state())?.rx_size;
         Ok(size.saturating_sub(self.unfinished().1))
     }
 
     /// FI_OPT_MIN_MULTI_RECV.
     fn min_multi_recv(&self) -> usize {
-        self.with_state(|state| state.settings.min_multi_recv)
+        self.lock_state().settings.min_multi_recv
     }
 
     fn set_min_multi_recv(&self, size: usize) {
-        self.with_state(|state| state.settings.min_multi_recv = size);
+        self.lock_state().settings.min_multi_recv = size;
     }
 
     /// The default flags for transmitting and receiving, which an alias starts with.
     fn both_flags(&self) -> (u64, u64) {
-        self.with_state(|state| (state.settings.tx_flags, state.settings.rx_flags))
+        let settings = &self.lock_state().settings;
+        (settings.tx_flags, settings.rx_flags)
     }
 
     /// FI_GETOPSFLAG. `direction`: FI_TRANSMIT or FI_RECV.
@@ -169,16 +180,22 @@ pub trait EndpointOps: Messaging + Rma + Atomics + Sized + 'static {
     /// FI_SETOPSFLAG.
     fn set_op_flags(&self, flags: u64) -> Result<()> {
         let transmit = can_be_default(flags)?;
-        self.with_state(|state| {
-            if transmit {
-                state.settings.tx_flags = wanted(flags);
-            } else {
-                state.settings.rx_flags = wanted(flags);
-            }
-        });
+        let settings = &mut self.lock_state().settings;
+        if transmit {
+            settings.tx_flags = wanted(flags);
+        } else {
+            settings.rx_flags = wanted(flags);
+        }
         Ok(())
     }
 }
+
+fn settings_if_enabled(state: &EndpointState) -> Result<&Settings> {
+    state.must_be_enabled().map(|()| &state.settings)
+}
+
+/// What is done with a connection.
+pub(super) type OnConnection<'a> = dyn FnMut(&mut dyn Connects, &mut EndpointState) -> Result<()> + 'a;
 
 /// Whether FI_TRANSMIT or FI_RECV is set; -FI_EINVAL unless it is exactly one.
 pub(super) fn is_transmit(flags: u64) -> Result<bool> {
@@ -203,37 +220,35 @@ pub(super) fn wanted(flags: u64) -> u64 {
 }
 
 /// Enables an endpoint that has all it needs.
-pub(super) fn start(endpoint: &impl EndpointOps) -> Result<()> {
+pub(super) fn start(endpoint: &dyn EndpointOps) -> Result<()> {
     let me = endpoint.as_progress();
     let domain = endpoint.domain();
     let (memory, deferred) = (&domain.memory, &domain.deferred);
-    let begun = endpoint.with_state(|state| {
-        if state.enabled {
-            return Ok(false);
-        }
-        state.check()?;
-        state.enabled = true;
-        state.peers.hold_keys();
-        state.memory = Some(memory.clone());
-        state.deferred = Some(deferred.clone());
-        state.bindings.attach(me.clone());
-        Ok(true)
-    })?;
-    if begun {
-        memory.join(&me);
+    let mut state = endpoint.lock_state();
+    if state.enabled {
+        return Ok(());
     }
+    state.check()?;
+    state.enabled = true;
+    state.peers.hold_keys();
+    state.memory = Some(memory.clone());
+    state.deferred = Some(deferred.clone());
+    state.bindings.attach(me.clone());
+    drop(state);
+    memory.join(&me);
     match &domain.driver {
-        Some(driver) if begun => drive(endpoint, driver, &me),
-        _ => Ok(()),
+        Some(driver) => drive(endpoint, driver, &me),
+        None => Ok(()),
     }
 }
 
 /// Hands the endpoint to the domain's thread (FI_PROGRESS_AUTO). Not under the endpoint's lock, which the thread takes.
-fn drive(endpoint: &impl EndpointOps, driver: &Driver, me: &Arc<dyn Progress>) -> Result<()> {
+fn drive(endpoint: &dyn EndpointOps, driver: &Driver, me: &Arc<dyn Progress>) -> Result<()> {
     match driver.attach(endpoint.by_thread()) {
         Ok(id) => {
             // A collective carrier may be driven already.
-            if let Some(before) = endpoint.with_state(|state| state.driven.replace(id)) {
+            let before = endpoint.lock_state().driven.replace(id);
+            if let Some(before) = before {
                 driver.detach(before);
             }
             Ok(())
@@ -241,10 +256,10 @@ fn drive(endpoint: &impl EndpointOps, driver: &Driver, me: &Arc<dyn Progress>) -
         Err(error) => {
             log!(by endpoint.domain().provider; Warn, EpCtrl, "fi_enable: no thread for FI_PROGRESS_AUTO");
             endpoint.domain().memory.leave(me);
-            let drivers = endpoint.with_state(|state| {
-                state.enabled = false;
-                state.bindings.drivers()
-            });
+            let mut state = endpoint.lock_state();
+            state.enabled = false;
+            let drivers = state.bindings.drivers();
+            drop(state);
             drivers.detach(me);
             Err(error)
         }
@@ -252,18 +267,22 @@ fn drive(endpoint: &impl EndpointOps, driver: &Driver, me: &Arc<dyn Progress>) -
 }
 
 /// Detaches an endpoint from all that drives it, and unbinds everything but its address vector.
-pub(super) fn stop(endpoint: &impl EndpointOps) {
+pub(super) fn stop(endpoint: &dyn EndpointOps) {
     // A collective carrier is driven until its scalable endpoint is closed.
-    let (driven, joined) = endpoint.with_state(|state| match state.collective_carrier {
+    let mut state = endpoint.lock_state();
+    let (driven, joined) = match state.collective_carrier {
         true => (None, state.enabled),
         false => (state.driven.take(), true),
-    });
+    };
+    drop(state);
     if let (Some(id), Some(driver)) = (driven, &endpoint.domain().driver) {
         driver.detach(id);
     }
     endpoint.domain().deferred.leave(key_of(endpoint));
-    let (bindings, stx) = endpoint.with_state(|state| (core::mem::take(&mut state.bindings), state.stx.take()));
-    let fid = endpoint.with_state(|state| state.connection.take().map_or(0, |connection| connection.fid()));
+    let mut state = endpoint.lock_state();
+    let (bindings, stx) = (core::mem::take(&mut state.bindings), state.stx.take());
+    let fid = state.connection.take().map_or(0, |connection| connection.fid());
+    drop(state);
     let eq = bindings.eq().cloned();
     let me = endpoint.as_progress();
     if joined {

@@ -10,7 +10,7 @@ use crate::abi::object::endpoint::OpTables;
 use crate::abi::object::op_table::{c_type, op_table};
 use crate::abi::object::posting::{NULL, Post, counted, elements, one};
 use crate::abi::types::*;
-use crate::api::endpoint::{EndpointOps, EndpointTransport};
+use crate::api::endpoint::EndpointOps;
 use crate::api::errno::{Errno, Result};
 use crate::api::messaging::Flags;
 use crate::api::one_sided::{AtomicCall, AtomicKind};
@@ -52,9 +52,9 @@ impl<V: EndpointOps> OpTables<V> {
             = message(Form::Compare, msg_atomic, vector(compare_ioc, compare_count),
                       vector(result_ioc, result_count), flags);
     } {
-        writevalid: Some(writevalid::<V>),
-        readwritevalid: Some(readwritevalid::<V>),
-        compwritevalid: Some(compwritevalid::<V>),
+        writevalid: Some(writevalid),
+        readwritevalid: Some(readwritevalid),
+        compwritevalid: Some(compwritevalid),
     }};
 }
 

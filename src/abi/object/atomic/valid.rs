@@ -1,8 +1,8 @@
 //! Which atomics there are: fi_atomicvalid and its siblings of an endpoint, and fi_query_atomic of a domain.
 
+use crate::abi::object::endpoint::any;
 use crate::abi::object::{domain, status};
 use crate::abi::types::*;
-use crate::api::endpoint::EndpointOps;
 use crate::api::errno::{Errno, Result};
 use crate::api::one_sided::AtomicKind;
 use crate::engine::op::{AtomicOp, Form};
@@ -11,16 +11,10 @@ use crate::provider::on_engine::OnEngine;
 use core::ffi::c_int;
 
 /// # Safety
-/// `ep` is a live endpoint of this kind, `count` NULL or a place for a number.
-unsafe fn tell_most<V: EndpointOps>(
-    ep: *mut fid_ep,
-    form: Form,
-    datatype: fi_datatype,
-    op: fi_op,
-    count: *mut usize,
-) -> c_int {
-    // SAFETY: a live endpoint of this kind.
-    let amos = unsafe { crate::abi::object::endpoint::of::<V>(ep.cast()) }.with_state(|state| state.amos);
+/// `ep` is a live endpoint, `count` NULL or a place for a number.
+unsafe fn tell_most(ep: *mut fid_ep, form: Form, datatype: fi_datatype, op: fi_op, count: *mut usize) -> c_int {
+    // SAFETY: a live endpoint.
+    let amos = unsafe { any(ep.cast()) }.lock_state().amos;
     let told = AtomicKind::new(form, datatype, op).and_then(|kind| {
         let most = most(&kind, amos)?;
         if !count.is_null() {
@@ -41,34 +35,34 @@ fn most(kind: &AtomicKind, amos: Option<&[AtomicOp]>) -> Result<usize> {
     }
 }
 
-pub(super) unsafe extern "C" fn writevalid<V: EndpointOps>(
+pub(super) unsafe extern "C" fn writevalid(
     ep: *mut fid_ep,
     datatype: fi_datatype,
     op: fi_op,
     count: *mut usize,
 ) -> c_int {
     // SAFETY: the manual page asks for a live endpoint, and NULL or a place for a number.
-    unsafe { tell_most::<V>(ep, Form::Base, datatype, op, count) }
+    unsafe { tell_most(ep, Form::Base, datatype, op, count) }
 }
 
-pub(super) unsafe extern "C" fn readwritevalid<V: EndpointOps>(
+pub(super) unsafe extern "C" fn readwritevalid(
     ep: *mut fid_ep,
     datatype: fi_datatype,
     op: fi_op,
     count: *mut usize,
 ) -> c_int {
     // SAFETY: as in `writevalid`.
-    unsafe { tell_most::<V>(ep, Form::Fetch, datatype, op, count) }
+    unsafe { tell_most(ep, Form::Fetch, datatype, op, count) }
 }
 
-pub(super) unsafe extern "C" fn compwritevalid<V: EndpointOps>(
+pub(super) unsafe extern "C" fn compwritevalid(
     ep: *mut fid_ep,
     datatype: fi_datatype,
     op: fi_op,
     count: *mut usize,
 ) -> c_int {
     // SAFETY: as in `writevalid`.
-    unsafe { tell_most::<V>(ep, Form::Compare, datatype, op, count) }
+    unsafe { tell_most(ep, Form::Compare, datatype, op, count) }
 }
 
 /// fi_query_atomic: what the engine does, or the card of this domain in its place. Of tagged receives nobody but the engine

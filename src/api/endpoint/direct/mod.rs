@@ -11,9 +11,10 @@
 mod no_engine;
 mod shared;
 
+use super::EndpointTransport;
 use super::connection::Connects;
-use super::ops::{ByThread, EndpointOps, Sleeper, lacks_srx, start, stop};
-use super::state::{EndpointState, refused};
+use super::ops::{ByThread, EndpointOps, OnConnection, Sleeper, lacks_srx, start, stop};
+use super::state::{EndpointState, StateGuard, refused};
 use crate::abi::types::*;
 use crate::api::deferred::Deferred;
 use crate::api::domain::{Domain, unused};
@@ -189,22 +190,26 @@ impl<D: DirectTransport> Core<D> {
 }
 
 impl<D: DirectTransport> EndpointOps for Arc<DirectEndpoint<D>> {
-    type Transport = NoEngine;
-    type Base = Self;
-
-    fn base(&self) -> &Self {
-        self
+    fn base(&self) -> Arc<dyn EndpointOps> {
+        Arc::new(self.clone())
     }
 
     fn domain(&self) -> &Arc<Domain> {
         &self.domain
     }
 
-    fn with_state<R>(&self, use_it: impl FnOnce(&mut EndpointState) -> R) -> R {
-        match self.core.enter() {
-            Some(mut core) => use_it(&mut core.state),
-            None => use_it(&mut EndpointState::closed(self.domain.provider)),
-        }
+    fn lock_state(&self) -> StateGuard<'_> {
+        let state = |core| Entered::map(core, |core: &mut Core<D>| &mut core.state);
+        StateGuard::of(self.core.enter().map(state), self.domain.provider)
+    }
+
+    #[inline(always)]
+    fn shows_descriptors(&self) -> bool {
+        NoEngine::DESCRIPTORS
+    }
+
+    fn told_address(&self, address: Vec<u8>) -> Vec<u8> {
+        NoEngine::told_address(address, self.domain().addr_format)
     }
 
     fn as_progress(&self) -> Arc<dyn Progress> {
@@ -220,7 +225,7 @@ impl<D: DirectTransport> EndpointOps for Arc<DirectEndpoint<D>> {
         core.map(|core| core.transport.local_address()).unwrap_or_default()
     }
 
-    fn with_connection<R>(&self, use_it: impl FnOnce(&mut dyn Connects, &mut EndpointState) -> R) -> Result<R> {
+    fn with_connection(&self, use_it: &mut OnConnection) -> Result<()> {
         let mut guard = self.enter()?;
         let core = &mut *guard;
         let connection = core.transport.connection().ok_or(Errno(FI_ENOSYS))?;
@@ -228,7 +233,7 @@ impl<D: DirectTransport> EndpointOps for Arc<DirectEndpoint<D>> {
         core.progress();
         drop(guard);
         self.deferred.run();
-        Ok(result)
+        result
     }
 
     /// A card cannot take a receive back.

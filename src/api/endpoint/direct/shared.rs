@@ -7,8 +7,9 @@ use super::NoEngine;
 use crate::abi::types::*;
 use crate::api::cq::Cq;
 use crate::api::domain::{Domain, unused};
+use crate::api::endpoint::EndpointTransport;
 use crate::api::endpoint::ops::{EndpointOps, stop};
-use crate::api::endpoint::state::{EndpointState, refused};
+use crate::api::endpoint::state::{EndpointState, StateGuard, refused};
 use crate::api::errno::{Errno, Result};
 use crate::api::info::model::RxAttr;
 use crate::api::messaging::{Messaging, NotBegun, RecvCall, SendCall};
@@ -16,7 +17,7 @@ use crate::api::one_sided::{AtomicCall, Atomics, Rma, RmaCall};
 use crate::api::progress::Progress;
 use crate::api::refs::Refs;
 use crate::engine::op::{self, Context, Refused};
-use crate::util::lock::OptLock;
+use crate::util::lock::{Guard, OptLock};
 use crate::util::user::UserIov;
 use core::any::Any;
 use std::os::fd::RawFd;
@@ -89,19 +90,25 @@ impl DirectSharedRx {
 }
 
 impl EndpointOps for Arc<DirectSharedRx> {
-    type Transport = NoEngine;
-    type Base = Self;
-
-    fn base(&self) -> &Self {
-        self
+    fn base(&self) -> Arc<dyn EndpointOps> {
+        Arc::new(self.clone())
     }
 
     fn domain(&self) -> &Arc<Domain> {
         &self.domain
     }
 
-    fn with_state<R>(&self, use_it: impl FnOnce(&mut EndpointState) -> R) -> R {
-        use_it(&mut self.state.lock())
+    fn lock_state(&self) -> StateGuard<'_> {
+        StateGuard::Open(Guard::map(self.state.lock(), |state| state))
+    }
+
+    #[inline(always)]
+    fn shows_descriptors(&self) -> bool {
+        NoEngine::DESCRIPTORS
+    }
+
+    fn told_address(&self, address: Vec<u8>) -> Vec<u8> {
+        NoEngine::told_address(address, self.domain().addr_format)
     }
 
     fn as_progress(&self) -> Arc<dyn Progress> {
@@ -128,6 +135,10 @@ impl EndpointOps for Arc<DirectSharedRx> {
     /// Programs may bind a queue; completions go to those of the endpoints.
     fn bind_cq(&self, cq: &Arc<Cq>, flags: u64) -> Result<()> {
         self.with_state(|state| state.bindings.bind_cq(cq, flags))
+    }
+
+    fn as_shared_rx(&self) -> Option<&(dyn Any + Send + Sync)> {
+        Some(self)
     }
 
     /// It works from the moment it is opened.

@@ -12,7 +12,7 @@ mod slot;
 
 use super::collective::contexts::ScalableEq;
 use super::ops::EndpointOps;
-use super::state::EndpointState;
+use super::state::StateGuard;
 use super::{Endpoint, EndpointTransport};
 use crate::abi::types::*;
 use crate::api::av::Av;
@@ -292,19 +292,25 @@ pub struct Context<T: EndpointTransport> {
 }
 
 impl<T: EndpointTransport + 'static> EndpointOps for Context<T> {
-    type Transport = T;
-    type Base = Self;
-
-    fn base(&self) -> &Self {
-        self
+    fn base(&self) -> Arc<dyn EndpointOps> {
+        Arc::new(self.clone())
     }
 
     fn domain(&self) -> &Arc<Domain> {
         self.endpoint.domain()
     }
 
-    fn with_state<R>(&self, use_it: impl FnOnce(&mut EndpointState) -> R) -> R {
-        self.endpoint.with_state(use_it)
+    fn lock_state(&self) -> StateGuard<'_> {
+        self.endpoint.lock_state()
+    }
+
+    #[inline(always)]
+    fn shows_descriptors(&self) -> bool {
+        T::DESCRIPTORS
+    }
+
+    fn told_address(&self, address: Vec<u8>) -> Vec<u8> {
+        T::told_address(address, self.domain().addr_format)
     }
 
     fn as_progress(&self) -> Arc<dyn Progress> {

@@ -8,11 +8,10 @@ use super::{SHARED_NUMBER, SharedRx, Sharers};
 use crate::abi::types::*;
 use crate::api::collective::Collectives;
 use crate::api::domain::{Domain, unused};
-use crate::api::endpoint::connection::Connects;
 use crate::api::endpoint::engine_core::EndpointCore;
 use crate::api::endpoint::host::Begun;
-use crate::api::endpoint::ops::{ByThread, EndpointOps, Sleeper, lacks_srx, start, stop};
-use crate::api::endpoint::state::EndpointState;
+use crate::api::endpoint::ops::{ByThread, EndpointOps, OnConnection, Sleeper, lacks_srx, start, stop};
+use crate::api::endpoint::state::{EndpointState, StateGuard};
 use crate::api::endpoint::{EndpointTransport, watch_of};
 use crate::api::errno::{Errno, Result};
 use crate::api::info::model::Info;
@@ -20,7 +19,8 @@ use crate::api::messaging::{Messaging, NotBegun, RecvCall, SendCall};
 use crate::api::one_sided::{AtomicCall, Atomics, Rma, RmaCall};
 use crate::api::progress::{Progress, Watch};
 use crate::engine::op::{Context, Refused};
-use crate::util::lock::OptLock;
+use crate::util::closable::Entered;
+use crate::util::lock::{Guard, OptLock};
 use crate::util::user::UserIov;
 use core::any::Any;
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -74,31 +74,32 @@ impl<T: EndpointTransport> Drop for SharedRxEndpoint<T> {
 }
 
 impl<T: EndpointTransport + 'static> EndpointOps for Arc<SharedRxEndpoint<T>> {
-    type Transport = T;
-    type Base = Self;
-
-    fn base(&self) -> &Self {
-        self
+    fn base(&self) -> Arc<dyn EndpointOps> {
+        Arc::new(self.clone())
     }
 
     fn domain(&self) -> &Arc<Domain> {
         &self.domain
     }
 
-    fn with_state<R>(&self, use_it: impl FnOnce(&mut EndpointState) -> R) -> R {
-        let mut before = self.before.lock();
-        match (&mut *before, self.joined.get()) {
-            (Some((state, _)), _) => use_it(state),
-            (None, Some((shared, lane))) => {
-                drop(before);
-                let mut core = shared.host.try_enter();
-                match core.as_mut().map(|core| core.owners.endpoint(*lane)) {
-                    Some(Ok(state)) => use_it(state),
-                    _ => use_it(&mut EndpointState::closed(self.domain.provider)),
-                }
-            }
-            (None, None) => use_it(&mut EndpointState::closed(self.domain.provider)),
+    fn lock_state(&self) -> StateGuard<'_> {
+        let before = Guard::try_map(self.before.lock(), |before| Some(&mut before.as_mut()?.0));
+        if let Ok(state) = before {
+            return StateGuard::Open(state);
         }
+        let shared = self.joined.get();
+        let entered = shared.and_then(|(shared, lane)| Some((shared.host.try_enter()?, *lane)));
+        let state = entered.map(|(core, lane)| Entered::try_map(core, |core| core.owners.endpoint(lane).ok()));
+        StateGuard::of(state.and_then(core::result::Result::ok), self.domain.provider)
+    }
+
+    #[inline(always)]
+    fn shows_descriptors(&self) -> bool {
+        T::DESCRIPTORS
+    }
+
+    fn told_address(&self, address: Vec<u8>) -> Vec<u8> {
+        T::told_address(address, self.domain().addr_format)
     }
 
     fn as_progress(&self) -> Arc<dyn Progress> {
@@ -131,14 +132,14 @@ impl<T: EndpointTransport + 'static> EndpointOps for Arc<SharedRxEndpoint<T>> {
         .unwrap_or_else(|| self.address.clone())
     }
 
-    fn with_connection<R>(&self, use_it: impl FnOnce(&mut dyn Connects, &mut EndpointState) -> R) -> Result<R> {
+    fn with_connection(&self, use_it: &mut OnConnection) -> Result<()> {
         let (shared, lane) = self.shared_rx()?;
         shared.host.with_core(|core| {
             let transport = core.engine.transport_mut().transport_mut(*lane);
             let connection = transport.and_then(T::connection).ok_or(Errno(FI_ENOSYS))?;
             let result = use_it(connection, core.owners.endpoint(*lane)?);
             core.engine.transport().look_at(*lane);
-            Ok(result)
+            result
         })
     }
 

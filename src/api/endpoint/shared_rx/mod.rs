@@ -14,7 +14,7 @@ use super::engine_core::{CollectiveQueues, EndpointCore, Owners};
 use super::host::{Begun, EngineHost};
 use super::lanes::Lanes;
 use super::ops::{EndpointOps, stop};
-use super::state::{EndpointState, PendingCompletions};
+use super::state::{EndpointState, PendingCompletions, StateGuard};
 use crate::abi::types::*;
 use crate::api::av::Av;
 use crate::api::cq::Cq;
@@ -30,6 +30,7 @@ use crate::engine::op::{Completion, Context};
 use crate::engine::port::{Limits, PeerId, Transport};
 use crate::util::ready::Ready;
 use crate::util::user::UserIov;
+use core::any::Any;
 use core::marker::PhantomData;
 use std::os::fd::RawFd;
 use std::sync::Arc;
@@ -182,19 +183,25 @@ impl<T: EndpointTransport> SharedRx<T> {
 }
 
 impl<T: EndpointTransport + 'static> EndpointOps for Arc<SharedRx<T>> {
-    type Transport = T;
-    type Base = Self;
-
-    fn base(&self) -> &Self {
-        self
+    fn base(&self) -> Arc<dyn EndpointOps> {
+        Arc::new(self.clone())
     }
 
     fn domain(&self) -> &Arc<Domain> {
         &self.host.domain
     }
 
-    fn with_state<R>(&self, use_it: impl FnOnce(&mut EndpointState) -> R) -> R {
-        self.host.with_state(use_it)
+    fn lock_state(&self) -> StateGuard<'_> {
+        self.host.lock_state()
+    }
+
+    #[inline(always)]
+    fn shows_descriptors(&self) -> bool {
+        T::DESCRIPTORS
+    }
+
+    fn told_address(&self, address: Vec<u8>) -> Vec<u8> {
+        T::told_address(address, self.domain().addr_format)
     }
 
     fn as_progress(&self) -> Arc<dyn Progress> {
@@ -211,6 +218,10 @@ impl<T: EndpointTransport + 'static> EndpointOps for Arc<SharedRx<T>> {
 
     fn local_address(&self) -> Vec<u8> {
         Vec::new()
+    }
+
+    fn as_shared_rx(&self) -> Option<&(dyn Any + Send + Sync)> {
+        Some(self)
     }
 
     /// A shared context works from the moment it is opened.

@@ -3,9 +3,10 @@
 //! Knows no transport: the owner of a state has the engine too, and lends a closure that finds a peer. Called by the
 //! endpoints of this folder.
 //!
-//! - `settings`: what the attributes come down to;
+//! - `guard`: the state under its lock; `settings`: what the attributes come down to;
 //! - `report`: the way back, from the engine's completions to queues, counters, regions and the log.
 
+mod guard;
 mod report;
 mod settings;
 
@@ -33,6 +34,7 @@ use crate::engine::port::PeerId;
 use crate::util::user::UserIov;
 use std::sync::Arc;
 
+pub use guard::StateGuard;
 pub(super) use report::PendingCompletions;
 use settings::Directed;
 pub(super) use settings::{Settings, engine_config};
