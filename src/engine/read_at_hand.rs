@@ -65,7 +65,9 @@ impl Core {
 
     #[inline(never)]
     fn copy_reads_at_hand(&mut self) {
-        let (from, mut reads) = self.take_reads_at_hand();
+        let from = self.at_hand.peer;
+        self.set_at_hand(from, false);
+        let mut reads = core::mem::take(&mut self.at_hand.reads);
         for read in reads.drain(..) {
             self.copy_read(from, &read, 0);
         }
@@ -77,13 +79,6 @@ impl Core {
         let mut bytes = self.buffers.take(read.memory.len());
         read.memory.read(&mut bytes);
         self.reply_from(at, from, read.number, bytes);
-    }
-
-    /// The reads at hand, of which there are none then. Their vector is to be given back, empty.
-    fn take_reads_at_hand(&mut self) -> (PeerId, Vec<ReadAtHand>) {
-        let from = self.at_hand.peer;
-        self.set_at_hand(from, false);
-        (from, core::mem::take(&mut self.at_hand.reads))
     }
 
     fn set_at_hand(&mut self, of: PeerId, at_hand: bool) {
@@ -104,16 +99,20 @@ impl<T: Transport> Engine<T> {
     /// Answers the reads that nothing followed in the poll that is over.
     #[inline(never)]
     pub(super) fn answer_reads_at_hand(&mut self) {
-        let (from, mut reads) = self.core.take_reads_at_hand();
-        let mut left = reads.drain(..);
-        if !self.core.owes_answers(from)
-            && let Some((read, at)) = left.find_map(|read| Some(read).zip(self.push_read(from, &read).err()))
-        {
-            self.core.copy_read(from, &read, at);
+        let from = self.core.at_hand.peer;
+        self.core.set_at_hand(from, false);
+        let mut waits = self.core.owes_answers(from);
+        let mut next = 0;
+        while let Some(&read) = self.core.at_hand.reads.get(next) {
+            next += 1;
+            let pushed = if waits { Err(0) } else { self.push_read(from, &read) };
+            if let Err(at) = pushed {
+                // A copy goes the way of all answers: behind those that are owed already, and what is wrong is seen to.
+                waits = true;
+                self.core.copy_read(from, &read, at);
+            }
         }
-        // A copy goes the way of all answers: behind those that are owed already, and what is wrong is seen to.
-        left.for_each(|read| self.core.copy_read(from, &read, 0));
-        self.core.at_hand.reads = reads;
+        self.core.at_hand.reads.clear();
     }
 
     /// Pushes an answer, in packets as long as they may be. Err: how much of it has gone.

@@ -28,11 +28,13 @@ impl Core {
         report: &mut impl Report,
     ) -> bool {
         let header = keep_in_registers(&mut header);
-        if header.packet == Packet::Read && self.at_hand.is_of(from) {
-            // Nothing but reads has come from this peer since the first was seen to be simple.
-            return self.take_read(from, header, body, report).is_some();
+        if self.at_hand.is_of(from) {
+            if header.packet == Packet::Read {
+                // Nothing but reads has come from this peer since the first was seen to be simple.
+                return self.take_next_read(from, header, body, report);
+            }
+            self.something_follows(from);
         }
-        self.something_follows(from);
         let simple = header.flags & !(flag::DATA | flag::ACK) == 0;
         let Some(peer) = self
             .peers
@@ -56,7 +58,7 @@ impl Core {
         taken.is_some()
     }
 
-    #[inline]
+    #[inline(always)]
     fn take_write(&mut self, from: PeerId, header: &Header, body: &[u8], report: &mut impl Report) -> Option<()> {
         let part = header.piece(body.len());
         let (memory, counted) = self.find_region_in_one_piece(&part, Rights::WRITE)?;
@@ -72,6 +74,12 @@ impl Core {
         Some(())
     }
 
+    #[inline(never)]
+    fn take_next_read(&mut self, from: PeerId, header: &Header, body: &[u8], report: &mut impl Report) -> bool {
+        self.take_read(from, header, body, report).is_some()
+    }
+
+    #[inline(always)]
     fn take_read(&mut self, from: PeerId, header: &Header, body: &[u8], report: &mut impl Report) -> Option<()> {
         let len = usize::try_from(header.total).ok()?;
         if len > self.limits_to(from).short_read() || !body.is_empty() || header.flags != 0 {

@@ -47,10 +47,12 @@ pub(super) struct Choice {
 /// How quick the ring must be for so many bytes: a copy by the kernel takes a microsecond and 60 to 85 ns for each KiB, so that a
 /// long one takes less for a byte.
 fn quick_enough_for(len: usize) -> Copies {
-    match len {
-        ..=MAX_WRITE => Copies::Quick,
-        ..=MAX_IN_RING => Copies::Quicker,
-        _ => Copies::VeryQuick,
+    if len <= MAX_WRITE {
+        Copies::Quick
+    } else if len <= MAX_IN_RING {
+        Copies::Quicker
+    } else {
+        Copies::VeryQuick
     }
 }
 
