@@ -24,7 +24,7 @@ job() { # NAME SECONDS COMMAND ...
 	for test in $MPI4PY; do words+=(-k "*BufWorld.$test"); done
 	mpi4py() { # NAME
 		job "$1" 300 "$MPICH/bin/mpiexec" -n 2 "$MPICH/bin/python" -B -P main.py -v "${words[@]}"
-		sed -nE "s/^libfabric provider: (.*) - .*/PROVIDER $1 \1/p" "/run/$1" | sort -u
+		sed -nE "s/.*libfabric provider: ([a-z_;]*) - .*/PROVIDER $1 \1/p" "/run/$1" | sort -u
 		# A line may begin behind what the other rank has just written.
 		grep -aoE '(FAIL|ERROR): .*|Ran [0-9]+ tests|OK' "/run/$1" | sed "s/^/$1: /"
 		[ "$(grep -acE 'Ran [0-9]+ tests' "/run/$1")" = 2 ] || tail -n 30 "/run/$1"
@@ -41,7 +41,7 @@ job() { # NAME SECONDS COMMAND ...
 	printf '%s\n' 0 8 4096 65536 1048576 >/run/lengths
 	# shellcheck disable=SC2086
 	job imb 200 "$IMPI/bin/mpiexec.hydra" -n 2 "$IMPI/bin/IMB-MPI1" $IMB -npmin 2 -iter 10 -msglen /run/lengths
-	sed -nE 's/^\[0\] MPI startup\(\): libfabric provider: (.*)/PROVIDER imb \1/p' /run/imb | sort -u
+	sed -nE 's/.*\[0\] MPI startup\(\): libfabric provider: ([a-z_;]*).*/PROVIDER imb \1/p' /run/imb | sort -u
 	awk '/^# Benchmarking /{ title = $3 } /^ +[0-9]+ +[0-9.]+ /{ print "IMB " title, $0 }' /run/imb
 	grep -q '^# All processes entering MPI_Finalize' /run/imb || tail -n 30 /run/imb
 )
