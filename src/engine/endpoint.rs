@@ -66,10 +66,6 @@ impl<T: Transport> Engine<T> {
         }
     }
 
-    /// How many polls in a row find nothing until acknowledgements go that nobody waits for. Where each packet is a call of
-    /// the system, many have gathered by then; in shared memory it costs less to be rid of them.
-    const ACKS_WAIT: u32 = if T::PUSHES_LATER { 16 } else { 1 };
-
     pub fn transport(&self) -> &T {
         &self.transport
     }
@@ -300,7 +296,7 @@ impl<T: Transport> Engine<T> {
             self.poll_awaited(report);
         }
         if !self.core.acks_later.is_empty() {
-            self.core.see_to_acks_later(came, Self::ACKS_WAIT);
+            self.core.see_to_acks_later(came);
         }
         self.push_all(report);
         self.transport.flush();

@@ -20,6 +20,9 @@ use std::collections::VecDeque;
 /// So many acknowledgements that nobody waits for go at once, for their number is limited by what a peer may have in
 /// flight (`Config::sends`).
 const ACKS_LATER: u64 = 64;
+/// So many polls in a row find nothing until the others go. A program that answers a write with a write has written by then,
+/// and where each packet is a call of the system, many have gathered.
+const ACKS_WAIT: u32 = 32;
 
 /// The result of a peer's short read or atomic, as the memory was when the request was executed.
 #[derive(Debug)]
@@ -194,11 +197,11 @@ impl Core {
         }
     }
 
-    /// Lets acknowledgements go that nobody waits for, if the last `wait` polls have found nothing.
+    /// Lets acknowledgements go that nobody waits for, if the last polls have found nothing.
     #[cold]
-    pub(super) fn see_to_acks_later(&mut self, came: usize, wait: u32) {
+    pub(super) fn see_to_acks_later(&mut self, came: usize) {
         self.idle_polls = if came == 0 { self.idle_polls + 1 } else { 0 };
-        if self.idle_polls < wait {
+        if self.idle_polls < ACKS_WAIT {
             return;
         }
         self.idle_polls = 0;
