@@ -37,6 +37,8 @@ const BY_TURNS: u64 = 130;
 /// again.
 const USUAL_CALL: u64 = 1000;
 const USUAL_KIB: u64 = 72;
+/// Of longer copies the caches say more than the kernel.
+const KERNEL_TIMED_TO: usize = 64 << 10;
 /// What is taken for true of the kernel's pace, in hundredths of the usual one.
 const PACES: core::ops::RangeInclusive<u64> = 75..=200;
 
@@ -115,7 +117,7 @@ pub(super) struct CopySpeed {
     borders: u64,
 }
 
-/// How long the kernel takes for fetches.
+/// How long the kernel takes to copy from process to process.
 #[derive(Debug, Default)]
 pub(super) struct KernelPace {
     timer: Sampler,
@@ -189,6 +191,9 @@ impl KernelPace {
     /// Before a fetch of so many bytes by the kernel: the time, if it is to be timed, as each is until the pace is known, and then
     /// as few as of quick copies.
     pub(super) fn start(&mut self, len: usize) -> Option<Instant> {
+        if len > KERNEL_TIMED_TO {
+            return None;
+        }
         let known = self.pace.map_or(Copies::Unknown, |_| Copies::Quick);
         self.timer.start(len, known)
     }
@@ -269,6 +274,13 @@ mod tests {
             assert_eq!(verdict(slow), Some(Quick), "{slow:?}");
         }
         assert_eq!(verdict(&[9999; 2]), Some(Quicker), "there are bounds");
+    }
+
+    #[test]
+    fn copies_by_the_kernel_are_timed_that_say_something_of_it() {
+        let timed = |len| KernelPace::default().start(len).is_some();
+        let lens = [TIMED_FROM - 1, TIMED_FROM, KERNEL_TIMED_TO, KERNEL_TIMED_TO + 1];
+        assert_eq!(lens.map(timed), [false, true, true, false]);
     }
 
     /// As soon as the pace is known, though nothing more was copied.

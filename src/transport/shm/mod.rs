@@ -399,10 +399,7 @@ impl Transport for ShmTransport {
         {
             return got;
         }
-        match self.direct_path(to).is_some_and(|out| out.copy_all(&range, local)) {
-            true => port::Get::Done,
-            false => port::Get::Unsupported,
-        }
+        self.copy_by_kernel(to, access, &range, local)
     }
 
     fn poll_mark(&self, to: PeerId) -> u64 {

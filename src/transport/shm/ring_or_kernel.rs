@@ -10,12 +10,14 @@ use super::ShmTransport;
 use super::config::{MAX_BODY, MAX_IN_RING, MAX_READ, MAX_WRITE, MAX_WRITTEN};
 use super::copy_speed::Copies;
 use super::dialogue::LONGEST_TURN;
+use super::direct_access::RemoteRange;
 use super::inbound::Inbound;
 use super::outbound::Outbound;
 use super::ring::Cells;
 use super::trials::Trials;
 use crate::engine::op::Access;
 use crate::engine::port::{Get, PeerId};
+use crate::util::user::UserIov;
 use core::sync::atomic::Ordering;
 
 /// That the peer was seen to poll holds for so many long operations.
@@ -76,8 +78,7 @@ impl ShmTransport {
             return len < self.config.bulk;
         }
         // What is read we copy out of the peer's ring.
-        let ring = self.peers.get(to).and_then(|peer| peer.ring);
-        let ours = ring.and_then(|ring| self.inbox.get(ring)).map(Inbound::copies);
+        let ours = self.inbound_of(to).map(|inbound| inbound.copies_for_reads());
         self.direct_path(to).is_none_or(|out| {
             let copies = match access {
                 Access::Read => ours.unwrap_or_default(),
@@ -89,14 +90,36 @@ impl ShmTransport {
 
     /// Has the kernel fetch a message of this peer, which is timed now and then: the ring is judged by it.
     pub(super) fn fetch(&mut self, from: PeerId, len: usize, fetch: impl FnOnce() -> Get) -> Get {
-        let ring = self.peers.get(from).and_then(|peer| peer.ring);
-        let mut inbound = ring.and_then(|ring| self.inbox.get_mut(ring));
+        let mut inbound = self.inbound_of(from);
         let started = inbound.as_mut().and_then(|inbound| inbound.start_fetch(len));
         let got = fetch();
         if let (Some(inbound), Some(started), Get::Done) = (inbound, started, got) {
             inbound.fetched(len, started.elapsed());
         }
         got
+    }
+
+    /// Has the kernel read or write a peer's region; reads are timed as fetches are. Writes are not: their target, who judges the
+    /// ring that they take else, has no part in them.
+    pub(super) fn copy_by_kernel(&mut self, to: PeerId, access: Access, range: &RemoteRange, local: &UserIov) -> Get {
+        let len = local.len();
+        let is_read = access == Access::Read;
+        let started = self
+            .inbound_of(to)
+            .filter(|_| is_read)
+            .and_then(|from| from.start_read(len));
+        if !self.direct_path(to).is_some_and(|out| out.copy_all(range, local)) {
+            return Get::Unsupported;
+        }
+        if let (Some(started), Some(from)) = (started, self.inbound_of(to)) {
+            from.read_by_kernel(len, started.elapsed());
+        }
+        Get::Done
+    }
+
+    fn inbound_of(&mut self, peer: PeerId) -> Option<&mut Inbound> {
+        let ring = self.peers.get(peer)?.ring?;
+        self.inbox.get_mut(ring)
     }
 }
 

@@ -81,6 +81,8 @@ impl Inbox {
                 copy_speed: CopySpeed::of_ring(),
                 speed_of_turns: CopySpeed::of_turns(),
                 kernel_pace: KernelPace::default(),
+                speed_for_reads: CopySpeed::of_ring(),
+                pace_of_reads: KernelPace::default(),
                 streaming: Streaming::default(),
                 refused: false,
                 unanswered: false,

@@ -37,7 +37,12 @@ pub(super) struct Inbound {
     pub(super) help: Option<HelpRequest>,
     copy_speed: CopySpeed,
     pub(super) speed_of_turns: CopySpeed,
+    /// What the kernel takes to fetch the sender's messages.
     kernel_pace: KernelPace,
+    /// The same copies beside what the kernel takes for our reads of the sender's memory. Of a read there is no message that
+    /// offers it, and none that says that it is done, so the two paces are not one.
+    speed_for_reads: CopySpeed,
+    pace_of_reads: KernelPace,
     streaming: Streaming,
     /// The engine refused the next record.
     refused: bool,
@@ -237,6 +242,7 @@ impl Inbound {
         if let Some(copies) = self.copy_speed.took(len, time, sender, &self.kernel_pace) {
             self.ring.copies().store(copies as u64, Ordering::Relaxed);
         }
+        self.speed_for_reads.took(len, time, sender, &self.pace_of_reads);
     }
 
     /// The same for a body that came by turns.
@@ -261,9 +267,19 @@ impl Inbound {
         }
     }
 
-    /// How quickly its records are copied.
-    pub(super) fn copies(&self) -> Copies {
-        self.copy_speed.told()
+    /// The same for a read of its sender's memory.
+    pub(super) fn start_read(&mut self, len: usize) -> Option<Instant> {
+        self.pace_of_reads.start(len)
+    }
+
+    pub(super) fn read_by_kernel(&mut self, len: usize, time: Duration) {
+        self.pace_of_reads.fetched(len, time);
+        self.speed_for_reads.judge(&self.pace_of_reads);
+    }
+
+    /// How quickly what is read of its sender's memory comes through it.
+    pub(super) fn copies_for_reads(&self) -> Copies {
+        self.speed_for_reads.told()
     }
 
     /// How a long message of this ring's sender comes best. `polls`: the sender's, by now. `plenty`: whether

@@ -3,6 +3,7 @@
 use super::*;
 use crate::transport::shm::config::{MAX_IN_RING, MAX_READ, MAX_WRITE, MAX_WRITTEN};
 use crate::transport::shm::copy_speed::Copies;
+use crate::transport::shm::inbound::Inbound;
 
 #[test]
 fn shared_memory_is_read_and_written_in_place() {
@@ -114,6 +115,66 @@ fn private_memory_goes_in_packets_where_the_ring_is_quicker() {
             // Nothing that is read has come from there yet.
             assert_eq!(p.end.is_better_sent(p.to, Access::Read, len), len <= MAX_READ);
         }
+    }
+}
+
+/// What the kernel takes for reads is learnt from reads: a message costs it more.
+#[test]
+fn reads_go_in_packets_where_the_kernel_takes_longer() {
+    let memory = Memory::private();
+    let mut p = pair(memory.region(Rights::BOTH));
+    assert!(!write(&mut p.end, p.to, &part(0, 8), &mut [1; 8]));
+    p.end.config.stream = true;
+    let back = p.target.peer(b"end").unwrap();
+    push(&mut p.target, back, &header(1), b"");
+    poll_until(&mut p.end, &mut Kept::default(), |kept| !kept.packets.is_empty());
+    p.end
+        .peers
+        .get_mut(p.to)
+        .unwrap()
+        .out
+        .as_mut()
+        .unwrap()
+        .choice
+        .seen_polling = 100;
+    let ring = p.end.peers.get(p.to).unwrap().ring.unwrap();
+    let inbound = |end: &mut ShmTransport, say: &dyn Fn(&mut Inbound)| say(end.inbox.get_mut(ring).unwrap());
+    // Between what is quick at the kernel's usual pace, and what is at half of that.
+    let slowly = Duration::from_nanos(8192 * 255 / 1000);
+    inbound(&mut p.end, &|from| {
+        from.ring.filling().store(1, Ordering::Relaxed);
+        (0..2).for_each(|_| from.copied(8192, slowly));
+        (0..2).for_each(|_| from.fetched(MAX_WRITE, Duration::from_nanos(3228)));
+    });
+    assert!(!p.end.is_better_sent(p.to, Access::Read, MAX_WRITE));
+    inbound(&mut p.end, &|from| {
+        (0..2).for_each(|_| from.read_by_kernel(MAX_WRITE, Duration::from_nanos(3228)))
+    });
+    assert!(p.end.is_better_sent(p.to, Access::Read, MAX_WRITE));
+    assert!(!p.end.is_better_sent(p.to, Access::Read, MAX_IN_RING));
+}
+
+/// Each until two have told how long the kernel takes.
+#[test]
+fn reads_by_the_kernel_are_timed() {
+    let memory = Memory::private();
+    let mut p = pair(memory.region(Rights::BOTH));
+    let back = p.target.peer(b"end").unwrap();
+    push(&mut p.target, back, &header(1), b"");
+    poll_until(&mut p.end, &mut Kept::default(), |kept| !kept.packets.is_empty());
+    let ring = p.end.peers.get(p.to).unwrap().ring.unwrap();
+    let mut bytes = vec![0; MAX_IN_RING];
+    for timed in [true, true, false] {
+        let started = p.end.inbox.get_mut(ring).unwrap().start_read(MAX_IN_RING);
+        assert_eq!(started.is_some(), timed);
+        // No packet is so long where there are no streams.
+        assert!(copy(
+            &mut p.end,
+            p.to,
+            &part(0, MAX_READ),
+            &own(&mut bytes),
+            Access::Read
+        ));
     }
 }
 
