@@ -168,13 +168,8 @@ fn reads_by_the_kernel_are_timed() {
         let started = p.end.inbox.get_mut(ring).unwrap().start_read(MAX_IN_RING);
         assert_eq!(started.is_some(), timed);
         // No packet is so long where there are no streams.
-        assert!(copy(
-            &mut p.end,
-            p.to,
-            &part(0, MAX_READ),
-            &own(&mut bytes),
-            Access::Read
-        ));
+        let (part, into) = (part(0, MAX_IN_RING), own(&mut bytes));
+        assert!(copy(&mut p.end, p.to, &part, &into, Access::Read));
     }
 }
 
