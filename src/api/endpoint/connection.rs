@@ -178,13 +178,11 @@ pub fn accept(endpoint: &dyn EndpointOps, data: &[u8]) -> Result<()> {
     })
 }
 
+/// What is asked of the transport, with the program's data.
+type Ask<'a> = dyn Fn(&mut dyn Connects, &[u8]) -> Result<()> + 'a;
+
 /// Enables the endpoint, as both calls do, and has reading the event queue drive it.
-fn begin(
-    endpoint: &dyn EndpointOps,
-    from: Stage,
-    data: &[u8],
-    ask: &dyn Fn(&mut dyn Connects, &[u8]) -> Result<()>,
-) -> Result<()> {
+fn begin(endpoint: &dyn EndpointOps, from: Stage, data: &[u8], ask: &Ask) -> Result<()> {
     may_begin(&mut endpoint.lock_state(), from)?;
     endpoint.enable()?;
     let me = endpoint.as_progress();
