@@ -1,10 +1,10 @@
-//! Whether what the kernel could copy goes better through the ring or by turns: messages that the receiver could fetch, and reads and
-//! writes of a peer's private memory.
+//! Whether what the kernel could copy goes better through the ring or by turns: messages that the receiver could fetch, and
+//! reads and writes of a peer's private memory.
 //!
-//! How quick the ring is, and a dialogue, both sides measure while they copy (`copy_speed`). Through it both of them work, so what is long
-//! goes there only while the peer is seen to poll: where more processes run than processors, waiting for the target, and its
-//! copying, costs more than the kernel's copy. Called by `ShmTransport`. Long messages are chosen by their receiver
-//! (`streaming`).
+//! How quick the ring is, and a dialogue, both sides measure while they copy (`copy_speed`). Through it both of them work, so
+//! what is long goes there only while the peer is seen to poll: where more processes run than processors, waiting for the
+//! target, and its copying, costs more than the kernel's copy. Called by `ShmTransport`. Long messages are chosen by their
+//! receiver (`streaming`).
 
 use super::ShmTransport;
 use super::config::{MAX_BODY, MAX_IN_RING, MAX_READ, MAX_WRITE, MAX_WRITTEN};
@@ -124,8 +124,8 @@ impl ShmTransport {
 }
 
 impl Outbound {
-    /// Whether a message that the peer could fetch is better sent, by turns or through the ring. `polls`: how often our endpoint has
-    /// been polled.
+    /// Whether a message that the peer could fetch is better sent, by turns or through the ring. `polls`: how often our endpoint
+    /// has been polled.
     pub(super) fn is_sooner_sent(&mut self, len: usize, polls: u64) -> bool {
         if self.may_answer(polls) && self.may_say(MAX_BODY) && len <= LONGEST_TURN {
             let copies = self.copies_by_turns();
