@@ -2,7 +2,7 @@
 //!
 //! Calls go to the endpoint with the alias's flags in place of the endpoint's. Called by `abi::object`.
 
-use super::ops::{EndpointOps, OnConnection, can_be_default, is_transmit, wanted};
+use super::ops::{EndpointOps, OnConnection, TransportFacts, can_be_default, is_transmit, wanted};
 use super::state::StateGuard;
 use crate::api::collective::Collectives;
 use crate::api::domain::Domain;
@@ -82,12 +82,8 @@ impl EndpointOps for Alias {
         self.endpoint.lock_state()
     }
 
-    fn shows_descriptors(&self) -> bool {
-        self.endpoint.shows_descriptors()
-    }
-
-    fn told_address(&self, address: Vec<u8>) -> Vec<u8> {
-        self.endpoint.told_address(address)
+    fn transport(&self) -> TransportFacts {
+        self.endpoint.transport()
     }
 
     fn as_progress(&self) -> Arc<dyn Progress> {

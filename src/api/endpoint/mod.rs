@@ -48,7 +48,7 @@ use connection::Connects;
 use core::marker::PhantomData;
 use engine_core::{CollectiveQueues, EndpointCore, Owners};
 use host::{Begun, EngineHost};
-use ops::{ByThread, OnConnection, Sleeper};
+use ops::{ByThread, OnConnection, Sleeper, TransportFacts};
 use state::PendingCompletions;
 use std::collections::HashMap;
 use std::os::fd::RawFd;
@@ -306,12 +306,8 @@ impl<T: EndpointTransport + 'static> EndpointOps for Arc<Endpoint<T>> {
     }
 
     #[inline(always)]
-    fn shows_descriptors(&self) -> bool {
-        T::DESCRIPTORS
-    }
-
-    fn told_address(&self, address: Vec<u8>) -> Vec<u8> {
-        T::told_address(address, self.domain().addr_format)
+    fn transport(&self) -> TransportFacts {
+        TransportFacts::of::<T>()
     }
 
     fn as_progress(&self) -> Arc<dyn Progress> {

@@ -3,6 +3,7 @@
 //! Plain endpoints, contexts of scalable endpoints, endpoints and contexts that share receives, aliases: each says how
 //! its state is reached and what drives it, the rest is here once. Called by `abi::object`.
 
+use super::EndpointTransport;
 use super::connection::Connects;
 use super::state::{EndpointState, Settings, StateGuard};
 use super::stx::Stx;
@@ -25,6 +26,21 @@ use core::any::Any;
 use std::os::fd::RawFd;
 use std::sync::Arc;
 
+/// What is known of an endpoint's transport without its type.
+pub struct TransportFacts {
+    descriptors: bool,
+    told_address: fn(Vec<u8>, u32) -> Vec<u8>,
+}
+
+impl TransportFacts {
+    pub(super) fn of<T: EndpointTransport>() -> TransportFacts {
+        TransportFacts {
+            descriptors: T::DESCRIPTORS,
+            told_address: T::told_address,
+        }
+    }
+}
+
 /// What the fi_ep calls other than data transfer ask of an endpoint of any kind.
 pub trait EndpointOps: Messaging + Rma + Atomics + Send + Sync + 'static {
     /// The endpoint, or the one behind an alias, for who keeps it.
@@ -43,11 +59,18 @@ pub trait EndpointOps: Messaging + Rma + Atomics + Send + Sync + 'static {
         use_it(&mut self.lock_state())
     }
 
+    fn transport(&self) -> TransportFacts;
+
     /// Whether the domain's registrar is to be shown the descriptors that programs pass.
-    fn shows_descriptors(&self) -> bool;
+    #[inline(always)]
+    fn shows_descriptors(&self) -> bool {
+        self.transport().descriptors
+    }
 
     /// An address in the form in which the program is told it.
-    fn told_address(&self, address: Vec<u8>) -> Vec<u8>;
+    fn told_address(&self, address: Vec<u8>) -> Vec<u8> {
+        (self.transport().told_address)(address, self.domain().addr_format)
+    }
 
     /// What reading a queue or counter drives.
     fn as_progress(&self) -> Arc<dyn Progress>;

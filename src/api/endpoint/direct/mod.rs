@@ -11,9 +11,8 @@
 mod no_engine;
 mod shared;
 
-use super::EndpointTransport;
 use super::connection::Connects;
-use super::ops::{ByThread, EndpointOps, OnConnection, Sleeper, lacks_srx, start, stop};
+use super::ops::{ByThread, EndpointOps, OnConnection, Sleeper, TransportFacts, lacks_srx, start, stop};
 use super::state::{EndpointState, StateGuard, refused};
 use crate::abi::types::*;
 use crate::api::deferred::Deferred;
@@ -204,12 +203,8 @@ impl<D: DirectTransport> EndpointOps for Arc<DirectEndpoint<D>> {
     }
 
     #[inline(always)]
-    fn shows_descriptors(&self) -> bool {
-        NoEngine::DESCRIPTORS
-    }
-
-    fn told_address(&self, address: Vec<u8>) -> Vec<u8> {
-        NoEngine::told_address(address, self.domain().addr_format)
+    fn transport(&self) -> TransportFacts {
+        TransportFacts::of::<NoEngine>()
     }
 
     fn as_progress(&self) -> Arc<dyn Progress> {

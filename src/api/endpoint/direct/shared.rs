@@ -7,8 +7,7 @@ use super::NoEngine;
 use crate::abi::types::*;
 use crate::api::cq::Cq;
 use crate::api::domain::{Domain, unused};
-use crate::api::endpoint::EndpointTransport;
-use crate::api::endpoint::ops::{EndpointOps, stop};
+use crate::api::endpoint::ops::{EndpointOps, TransportFacts, stop};
 use crate::api::endpoint::state::{EndpointState, StateGuard, refused};
 use crate::api::errno::{Errno, Result};
 use crate::api::info::model::RxAttr;
@@ -103,12 +102,8 @@ impl EndpointOps for Arc<DirectSharedRx> {
     }
 
     #[inline(always)]
-    fn shows_descriptors(&self) -> bool {
-        NoEngine::DESCRIPTORS
-    }
-
-    fn told_address(&self, address: Vec<u8>) -> Vec<u8> {
-        NoEngine::told_address(address, self.domain().addr_format)
+    fn transport(&self) -> TransportFacts {
+        TransportFacts::of::<NoEngine>()
     }
 
     fn as_progress(&self) -> Arc<dyn Progress> {

@@ -11,7 +11,7 @@ mod sibling;
 mod slot;
 
 use super::collective::contexts::ScalableEq;
-use super::ops::EndpointOps;
+use super::ops::{EndpointOps, TransportFacts};
 use super::state::StateGuard;
 use super::{Endpoint, EndpointTransport};
 use crate::abi::types::*;
@@ -305,12 +305,8 @@ impl<T: EndpointTransport + 'static> EndpointOps for Context<T> {
     }
 
     #[inline(always)]
-    fn shows_descriptors(&self) -> bool {
-        T::DESCRIPTORS
-    }
-
-    fn told_address(&self, address: Vec<u8>) -> Vec<u8> {
-        T::told_address(address, self.domain().addr_format)
+    fn transport(&self) -> TransportFacts {
+        TransportFacts::of::<T>()
     }
 
     fn as_progress(&self) -> Arc<dyn Progress> {

@@ -10,7 +10,7 @@ use crate::api::collective::Collectives;
 use crate::api::domain::{Domain, unused};
 use crate::api::endpoint::engine_core::EndpointCore;
 use crate::api::endpoint::host::Begun;
-use crate::api::endpoint::ops::{ByThread, EndpointOps, OnConnection, Sleeper, lacks_srx, start, stop};
+use crate::api::endpoint::ops::{ByThread, EndpointOps, OnConnection, Sleeper, TransportFacts, lacks_srx, start, stop};
 use crate::api::endpoint::state::{EndpointState, StateGuard};
 use crate::api::endpoint::{EndpointTransport, watch_of};
 use crate::api::errno::{Errno, Result};
@@ -94,12 +94,8 @@ impl<T: EndpointTransport + 'static> EndpointOps for Arc<SharedRxEndpoint<T>> {
     }
 
     #[inline(always)]
-    fn shows_descriptors(&self) -> bool {
-        T::DESCRIPTORS
-    }
-
-    fn told_address(&self, address: Vec<u8>) -> Vec<u8> {
-        T::told_address(address, self.domain().addr_format)
+    fn transport(&self) -> TransportFacts {
+        TransportFacts::of::<T>()
     }
 
     fn as_progress(&self) -> Arc<dyn Progress> {

@@ -13,7 +13,7 @@ use super::EndpointTransport;
 use super::engine_core::{CollectiveQueues, EndpointCore, Owners};
 use super::host::{Begun, EngineHost};
 use super::lanes::Lanes;
-use super::ops::{EndpointOps, stop};
+use super::ops::{EndpointOps, TransportFacts, stop};
 use super::state::{EndpointState, PendingCompletions, StateGuard};
 use crate::abi::types::*;
 use crate::api::av::Av;
@@ -196,12 +196,8 @@ impl<T: EndpointTransport + 'static> EndpointOps for Arc<SharedRx<T>> {
     }
 
     #[inline(always)]
-    fn shows_descriptors(&self) -> bool {
-        T::DESCRIPTORS
-    }
-
-    fn told_address(&self, address: Vec<u8>) -> Vec<u8> {
-        T::told_address(address, self.domain().addr_format)
+    fn transport(&self) -> TransportFacts {
+        TransportFacts::of::<T>()
     }
 
     fn as_progress(&self) -> Arc<dyn Progress> {

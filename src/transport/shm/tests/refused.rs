@@ -1,22 +1,40 @@
 //! What the system may refuse: memory, larger files, system calls.
 
 use super::*;
+use std::ffi::{CStr, CString};
 use std::sync::Mutex;
 
 static WARNED: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-/// A small file system of its own, as a container's /dev/shm is. Only root can make one.
+/// A file system on a directory, until it is dropped.
+struct Mounted(CString);
+
+impl Mounted {
+    /// None: only root can make one.
+    fn on(dir: &Dir, options: &CStr) -> Option<Mounted> {
+        let path = CString::new(dir.0.to_str().unwrap()).unwrap();
+        let kind = c"tmpfs";
+        // SAFETY: C strings that live through the call.
+        let failed = unsafe { libc::mount(kind.as_ptr(), path.as_ptr(), kind.as_ptr(), 0, options.as_ptr().cast()) };
+        (failed == 0).then_some(Mounted(path))
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        // SAFETY: the mount made above.
+        unsafe { libc::umount2(self.0.as_ptr(), libc::MNT_DETACH) };
+    }
+}
+
+/// A small file system of its own, as a container's /dev/shm is.
 #[test]
 fn a_full_file_system_is_an_error_and_no_signal() {
     let dir = Dir::new();
-    let path = std::ffi::CString::new(dir.0.to_str().unwrap()).unwrap();
     // 16 endpoints and no more; two and all their rings, whichever of them has the dialogue.
-    let (kind, options) = (c"tmpfs", c"size=192k");
-    // SAFETY: C strings that live through the call.
-    let mounted = unsafe { libc::mount(kind.as_ptr(), path.as_ptr(), kind.as_ptr(), 0, options.as_ptr().cast()) };
-    if mounted != 0 {
+    let Some(_mounted) = Mounted::on(&dir, c"size=192k") else {
         return;
-    }
+    };
     let config = Config {
         warn: |line| WARNED.lock().unwrap().push(line.to_owned()),
         ..dir.config()
@@ -57,9 +75,6 @@ fn a_full_file_system_is_an_error_and_no_signal() {
     let before = kept.packets.len();
     poll_until(&mut ends[1], &mut kept, |kept| kept.packets.len() > before);
     assert_eq!(kept.packets.last().unwrap().2, body(7));
-    drop(ends);
-    // SAFETY: the mount made above.
-    unsafe { libc::umount2(path.as_ptr(), libc::MNT_DETACH) };
 }
 
 #[test]
