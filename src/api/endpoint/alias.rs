@@ -94,6 +94,10 @@ impl EndpointOps for Alias {
         self.endpoint.by_thread()
     }
 
+    fn number(&self) -> u64 {
+        self.endpoint.number()
+    }
+
     fn local_address(&self) -> Vec<u8> {
         self.endpoint.local_address()
     }

@@ -83,9 +83,10 @@ impl<T: EndpointTransport + 'static> EndpointOps for Arc<SharedRxEndpoint<T>> {
     }
 
     fn lock_state(&self) -> StateGuard<'_> {
-        let before = Guard::try_map(self.before.lock(), |before| Some(&mut before.as_mut()?.0));
-        if let Ok(state) = before {
-            return StateGuard::Open(state);
+        match Guard::try_map(self.before.lock(), |before| Some(&mut before.as_mut()?.0)) {
+            Ok(state) => return StateGuard::Open(state),
+            // Bound since, so that the context's lock is the one.
+            Err(before) => drop(before),
         }
         let shared = self.joined.get();
         let entered = shared.and_then(|(shared, lane)| Some((shared.host.try_enter()?, *lane)));

@@ -146,6 +146,16 @@ fn an_alias_reaches_with_flags_of_its_own() {
     mr.close().unwrap();
 }
 
+/// A region may be bound to either.
+#[test]
+fn regions_know_an_alias_as_its_endpoint() {
+    let bed = Bed::new();
+    let ((plain, ..), (shares, ..)) = (bed.plain(), bed.member(&bed.pool()));
+    let number = |of: &dyn EndpointOps| Alias::open(of, FI_TRANSMIT).ok().unwrap().number();
+    assert_eq!(number(&plain), plain.number());
+    assert_eq!(number(&shares), shares.number());
+}
+
 /// FI_INJECT among the flags that hold for calls without any: the buffer is free when the call returns.
 #[test]
 fn a_default_of_inject_is_kept_to() {
