@@ -33,7 +33,7 @@ pub(in super::super) struct Inbox {
     clock_hand: usize,
     /// Where the next step of the slow scan begins.
     scanned_to: usize,
-    /// The ring that is `unanswered`: there is one at most, as the engine answers one thing at most so late.
+    /// The ring that is `unanswered`: there is one at most, as the engine answers things of one peer at most so late.
     unanswered: Option<usize>,
     /// Rings that cannot be taken up now, or not be followed into a large ring. They keep nobody from sleeping.
     put_off: Vec<usize>,
