@@ -43,10 +43,13 @@ impl AtHand {
 }
 
 impl Core {
-    /// A peer's read is answered when the poll is over.
+    /// A peer's read is answered when the poll is over, unless that would be before what is owed to the peer already.
     #[inline]
     pub(super) fn answer_after_poll(&mut self, from: PeerId, read: ReadAtHand) {
         if self.at_hand.is_nothing() {
+            if self.owes_answers(from) {
+                return self.copy_read(from, &read, 0);
+            }
             self.at_hand.peer = from;
             self.set_at_hand(from, true);
         } else if self.at_hand.peer != from || self.at_hand.reads.len() >= MOST {
@@ -64,7 +67,7 @@ impl Core {
     }
 
     #[inline(never)]
-    fn copy_reads_at_hand(&mut self) {
+    pub(super) fn copy_reads_at_hand(&mut self) {
         let from = self.at_hand.peer;
         self.set_at_hand(from, false);
         let mut reads = core::mem::take(&mut self.at_hand.reads);
@@ -101,14 +104,14 @@ impl<T: Transport> Engine<T> {
     pub(super) fn answer_reads_at_hand(&mut self) {
         let from = self.core.at_hand.peer;
         self.core.set_at_hand(from, false);
-        let mut waits = self.core.owes_answers(from);
+        let mut is_full = false;
         let mut next = 0;
         while let Some(&read) = self.core.at_hand.reads.get(next) {
             next += 1;
-            let pushed = if waits { Err(0) } else { self.push_read(from, &read) };
+            let pushed = if is_full { Err(0) } else { self.push_read(from, &read) };
             if let Err(at) = pushed {
-                // A copy goes the way of all answers: behind those that are owed already, and what is wrong is seen to.
-                waits = true;
+                // A copy goes the way of all answers, where whatever is wrong is seen to.
+                is_full = true;
                 self.core.copy_read(from, &read, at);
             }
         }

@@ -33,7 +33,7 @@ impl Core {
                 // Nothing but reads has come from this peer since the first was seen to be simple.
                 return self.take_next_read(from, header, body, report);
             }
-            self.something_follows(from);
+            self.copy_reads_at_hand();
         }
         let simple = header.flags & !(flag::DATA | flag::ACK) == 0;
         let Some(peer) = self

@@ -2,6 +2,7 @@
 
 use super::atomic::{bytes, words};
 use super::*;
+use crate::engine::read_at_hand::ReadAtHand;
 
 const KEY: u64 = 7;
 
@@ -59,6 +60,19 @@ fn so_are_several_that_nothing_follows() {
     // Each is taken in half of the runs.
     let copied = copied.count();
     assert!((60..78).contains(&copied), "{copied}");
+}
+
+/// Those beyond are copied, and do not keep the others from going first.
+#[test]
+fn a_poll_may_have_more_of_them_than_are_kept_at_hand() {
+    let memory = words(&[5]);
+    let mut bed = bed(manners()[0], 1, &memory);
+    let engine = &mut bed.node(1).engine;
+    let memory = memory.iov().only().unwrap();
+    (0..20).for_each(|number| engine.core.answer_after_poll(0, ReadAtHand { number, memory }));
+    engine.answer_reads_at_hand();
+    assert_eq!(engine.core.peer(0).rma_mut().replies.len(), 4);
+    assert_eq!(bed.world.borrow().count(Packet::Reply), 16);
 }
 
 /// One is longer than a packet, and another comes behind it. Where the wire is full, a copy goes on where the packets ended.
