@@ -12,6 +12,7 @@ use super::op::{
 };
 use super::outgoing::{LocalBuffer, Outgoing, Stage};
 use super::outgoing_op::{OutgoingOp, QueuedAtomic};
+use super::peer::Detours;
 use super::pieces::LIST;
 use super::port::{Body, Notice, PeerId, Push, Transport};
 use super::rma::{answered, with_remote};
@@ -297,7 +298,7 @@ impl Core {
         operation: &QueuedAtomic,
     ) -> Option<Header> {
         let peer = self.peers.get(to as usize)?;
-        if peer.off_fast_path && peer.has_long_rma() {
+        if peer.detours.has(Detours::LONG_OPS) {
             return None; // an atomic must not overtake long reads and writes before it
         }
         let (flags, total) = total(operation.op.form(), send.data, send.len);

@@ -5,7 +5,7 @@
 
 use super::message::Landing;
 use super::op::{Access, Error, Report};
-use super::peer::Malformed;
+use super::peer::{Detours, Malformed};
 use super::port::{ExposedName, Loss, NotDone, PeerId, Placement, Sink, Token};
 use super::state::{Core, GetOwner};
 use super::wire::{Header, Packet, flag};
@@ -47,13 +47,11 @@ impl<R: Report> Sink for EngineSink<'_, R> {
         let (core, report) = (&mut *self.core, &mut *self.report);
         core.something_follows(from);
         let peer = core.peer(from);
-        if peer.off_fast_path {
-            if peer.shunned {
-                return Placement::Drop;
-            }
-            if peer.has_landing_rma() {
-                return Placement::Refuse; // an operation that is still landing goes first
-            }
+        if peer.detours.has(Detours::SHUNNED) {
+            return Placement::Drop;
+        }
+        if peer.detours.has(Detours::LANDING) {
+            return Placement::Refuse; // an operation that is still landing goes first
         }
         if peer.control.len() >= ANSWERS {
             return Placement::Refuse;
@@ -166,7 +164,7 @@ impl Core {
     fn take_answer(&mut self, from: PeerId, header: &Header, body: &[u8], report: &mut impl Report) -> bool {
         let simple = header.flags == 0 && body.is_empty();
         let peer = self.peers.get(from as usize).filter(|_| simple);
-        if peer.is_none_or(|peer| peer.off_fast_path) {
+        if peer.is_none_or(|peer| peer.is_off_fast_path()) {
             return false;
         }
         if self.place_answer(from, header, 0, report).is_err() {

@@ -52,7 +52,7 @@ impl Core {
         let Some(peer) = self.peers.get(to as usize) else {
             return true;
         };
-        peer.queue.is_empty() && !peer.off_fast_path && !(fence && peer.unfinished > 0)
+        peer.queue.is_empty() && !peer.is_off_fast_path() && !(fence && peer.unfinished > 0)
     }
 
     /// A copy goes on after the call that started it: it counts as a long operation.

@@ -17,7 +17,11 @@ impl Core {
     #[inline(always)]
     pub(super) fn take_eager(&mut self, from: PeerId, header: &Header, body: &[u8], report: &mut impl Report) -> bool {
         let simple = header.packet == Packet::Eager && header.flags & !(flag::TAGGED | flag::DATA) == 0;
-        let Some(peer) = self.peers.get_mut(from as usize).filter(|peer| !peer.off_fast_path) else {
+        let Some(peer) = self
+            .peers
+            .get_mut(from as usize)
+            .filter(|peer| !peer.is_off_fast_path())
+        else {
             return false;
         };
         let cost = credit::cost(body.len());

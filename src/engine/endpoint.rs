@@ -11,6 +11,7 @@ use super::op::{
     untold,
 };
 use super::outgoing::{self, Outgoing};
+use super::peer::Detours;
 use super::port::{Body, Contact, PeerId, Push, Transport};
 use super::state::{Config, Core, ExposedRegions};
 use super::wire::Packet;
@@ -82,7 +83,7 @@ impl<T: Transport> Engine<T> {
         let Some(peer) = self.core.peers.get_mut(send.to as usize).filter(|_| short) else {
             return self.send_long(*send, report);
         };
-        if !peer.queue.is_empty() || peer.off_fast_path || peer.credit < credit::cost(len) {
+        if !peer.queue.is_empty() || peer.is_off_fast_path() || peer.credit < credit::cost(len) {
             return self.send_long(*send, report);
         }
         let mut notice = None;
@@ -185,7 +186,7 @@ impl<T: Transport> Engine<T> {
         let most = self.core.config.sends;
         let room = self.core.sends.len() < Id::SHORT_MAX;
         let peer = self.core.peer(to);
-        if peer.shunned {
+        if peer.detours.has(Detours::SHUNNED) {
             return Err(Refused::Unreachable(Unreached::Nobody));
         }
         if peer.unfinished as usize >= most || !room {

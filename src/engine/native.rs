@@ -12,6 +12,7 @@ use super::endpoint::Engine;
 use super::op::{Access, Atomic, AtomicOp, AtomicTarget, Error, Failure, Form, Refused, Report, Rma, untold};
 use super::outgoing::{Holds, LocalBuffer, NextPacket, Outgoing, Purpose, Stage};
 use super::outgoing_op::{OutgoingOp, QueuedAtomic};
+use super::peer::Detours;
 use super::port::{Amo, CopyOp, Get, Local, NotDone, PeerId, Push, Transport};
 use super::rma_target::target_completion;
 use super::state::{Core, GetOwner};
@@ -193,9 +194,7 @@ impl Core {
             self.peer(to).rma_mut().answers += 1;
         }
         if holds.has(Holds::MESSAGES) {
-            let peer = self.peer(to);
-            peer.rma_mut().long_ops += 1;
-            peer.update_fast_path();
+            self.peer(to).count_long_op(true);
         }
     }
 
@@ -228,19 +227,17 @@ impl Core {
             self.end_exposure(to, id);
         }
         let peer = self.peer(to);
-        let Some(rma) = peer.rma.as_mut() else { return };
-        if holds.has(Holds::COPIES) {
+        if let Some(rma) = peer.rma.as_mut().filter(|_| holds.has(Holds::COPIES)) {
             rma.answers = rma.answers.saturating_sub(1);
         }
-        if holds.has(Holds::MESSAGES) {
-            rma.long_ops = rma.long_ops.saturating_sub(1);
-            peer.update_fast_path();
+        if peer.rma.is_some() && holds.has(Holds::MESSAGES) {
+            peer.count_long_op(false);
         }
     }
 
     /// A peer's card has written to our memory and gave us its remote CQ data.
     pub(super) fn written(&mut self, from: PeerId, len: usize, data: u64, report: &mut impl Report) {
-        if !self.peer(from).shunned {
+        if !self.peer(from).detours.has(Detours::SHUNNED) {
             report.report(target_completion(from, Access::Write, NO_KEY, false, len, Some(data)));
         }
     }

@@ -47,7 +47,8 @@ impl Core {
         if !fits || send.inject || send.fence || self.sends.len() >= Id::SHORT_MAX {
             return false;
         }
-        let is_clear = |peer: &&super::peer::Peer| peer.queue.is_empty() && !peer.off_fast_path && peer.is_to_fetch();
+        let is_clear =
+            |peer: &&super::peer::Peer| peer.queue.is_empty() && !peer.is_off_fast_path() && peer.is_to_fetch();
         let peer = self.peers.get(send.to as usize).filter(is_clear);
         peer.is_some_and(|peer| (peer.unfinished as usize) < self.config.sends)
     }

@@ -7,6 +7,7 @@
 use super::credit;
 use super::op::{CompletionLevel, Context, Error, MessageKind, Report, Send, Tell};
 use super::outgoing_op::OutgoingOp;
+use super::peer::Detours;
 use super::port::{Notice, PeerId, When};
 use super::state::Core;
 use super::wire::{Header, Packet, flag};
@@ -350,7 +351,7 @@ impl Core {
         if !matches!(send.op, OutgoingOp::Message) {
             return self.next_operation(to, id, send);
         }
-        if peer.off_fast_path && peer.has_long_rma() {
+        if peer.detours.has(Detours::LONG_OPS) {
             return None; // a message must not overtake long reads and writes before it
         }
         let fetched = matches!(send.local, LocalBuffer::User(_)) && peer.is_to_fetch();

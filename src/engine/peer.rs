@@ -14,6 +14,31 @@ use std::collections::VecDeque;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Malformed;
 
+/// What closes the short ways to and from a peer: a set, so that one comparison tells whether they are open.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Detours(u8);
+
+impl Detours {
+    /// The peer violated the protocol: all its packets are dropped.
+    pub(super) const SHUNNED: Detours = Detours(1);
+    /// `RmaPeer::long_ops`: messages and atomics to the peer wait.
+    pub(super) const LONG_OPS: Detours = Detours(2);
+    /// `RmaPeer::landing`: the peer's packets wait.
+    pub(super) const LANDING: Detours = Detours(4);
+    /// `Core::at_hand` are the peer's: they are answered before what follows.
+    pub(super) const READS_AT_HAND: Detours = Detours(8);
+
+    #[inline]
+    pub(super) fn has(self, which: Detours) -> bool {
+        self.0 & which.0 != 0
+    }
+
+    #[inline]
+    pub(super) fn set(&mut self, which: Detours, whether: bool) {
+        self.0 = if whether { self.0 | which.0 } else { self.0 & !which.0 };
+    }
+}
+
 #[derive(Debug)]
 pub(super) struct Peer {
     /// The peer as whose its messages match (`Sink::met`); None: itself.
@@ -39,8 +64,7 @@ pub(super) struct Peer {
     pub withholds_credit: bool,
     /// We have told the peer that we withhold credit from it.
     pub told_withholding: bool,
-    /// The short ways are closed: the peer is shunned, or long operations are in flight or landing.
-    pub off_fast_path: bool,
+    pub detours: Detours,
     /// The transport had no memory for a long packet: keep to `Limits::guaranteed_body` until the queue is empty.
     pub small_packets_only: bool,
     /// It requested the bytes of the last message that it could have fetched, and that is never quicker: it cannot.
@@ -49,8 +73,6 @@ pub(super) struct Peer {
     pub sooner_sent: bool,
     /// `Transport::is_far`, as it was when something to it was queued last.
     pub far: bool,
-    /// It violated the protocol: all its packets are dropped.
-    pub shunned: bool,
     /// The transport could not send it something, so it will be reported gone. Until then it may answer operations that
     /// have failed by that, which had arrived after all.
     pub ending: bool,
@@ -83,12 +105,11 @@ impl Peer {
             requested_next: false,
             withholds_credit: false,
             told_withholding: false,
-            off_fast_path: false,
+            detours: Detours::default(),
             small_packets_only: false,
             cannot_fetch: false,
             sooner_sent: false,
             far: false,
-            shunned: false,
             ending: false,
             not_polling: false,
             allowed: config.window,
@@ -101,6 +122,12 @@ impl Peer {
 }
 
 impl Peer {
+    /// Whether the short ways are closed.
+    #[inline]
+    pub(super) fn is_off_fast_path(&self) -> bool {
+        self.detours != Detours::default()
+    }
+
     /// Whether a message that is longer than `Limits::eager_if_fetched` is offered to it to be fetched.
     pub(super) fn is_to_fetch(&self) -> bool {
         !self.cannot_fetch && !self.sooner_sent
@@ -111,7 +138,7 @@ impl Peer {
         let queues = self.queue.len() + self.requested.len() + self.control.len() + self.unfinished as usize;
         let counts = self.owed + self.withheld + self.kept;
         let credit = self.credit == config.window && self.allowed == config.window;
-        let marks = self.busy || self.off_fast_path || self.withholds_credit || self.told_withholding;
+        let marks = self.busy || self.is_off_fast_path() || self.withholds_credit || self.told_withholding;
         queues + counts == 0 && credit && !marks && self.rma.is_none()
     }
 }

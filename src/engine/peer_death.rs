@@ -4,7 +4,7 @@
 use super::message::Landing;
 use super::op::{CompletionLevel, Error, Failure, MessageKind, Report};
 use super::outgoing::Stage;
-use super::peer::Peer;
+use super::peer::{Detours, Peer};
 use super::port::PeerId;
 use super::rma_peer::RmaPeer;
 use super::state::Core;
@@ -52,8 +52,8 @@ impl Core {
         }
         self.malformed += 1;
         let peer = self.peer(id);
-        if !core::mem::replace(&mut peer.shunned, true) {
-            peer.update_fast_path();
+        if !peer.detours.has(Detours::SHUNNED) {
+            peer.detours.set(Detours::SHUNNED, true);
             self.newly_shunned.push(id);
             self.wake(id);
         }
@@ -61,9 +61,7 @@ impl Core {
 
     pub(super) fn shunned_ends(&mut self, id: PeerId, report: &mut impl Report) {
         self.peer_gone(id, Error::Protocol, report);
-        let peer = self.peer(id);
-        peer.shunned = true;
-        peer.update_fast_path();
+        self.peer(id).detours.set(Detours::SHUNNED, true);
     }
 
     /// Fails everything that waits for a peer: operations to it, messages from it that have not arrived completely, and

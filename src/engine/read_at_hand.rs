@@ -7,6 +7,7 @@
 //! `rma_fast`, `deliver`, `endpoint` and `peer_death`.
 
 use super::endpoint::Engine;
+use super::peer::Detours;
 use super::port::{Body, PeerId, Push, Transport};
 use super::state::Core;
 use super::wire::{Header, Packet};
@@ -85,9 +86,7 @@ impl Core {
     }
 
     fn set_at_hand(&mut self, of: PeerId, at_hand: bool) {
-        let peer = self.peer(of);
-        peer.rma_mut().reads_at_hand = at_hand;
-        peer.update_fast_path();
+        self.peer(of).detours.set(Detours::READS_AT_HAND, at_hand);
     }
 
     /// The peer is gone, and nobody waits for the answer.

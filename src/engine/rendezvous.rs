@@ -71,7 +71,7 @@ impl Core {
         let peer = self
             .peers
             .get(from as usize)
-            .filter(|peer| simple && !peer.off_fast_path);
+            .filter(|peer| simple && !peer.is_off_fast_path());
         if peer.is_none_or(|peer| peer.control.len() >= ANSWERS) {
             return false;
         }

@@ -334,7 +334,7 @@ impl Core {
     pub(super) fn may_start_short(&self, to: PeerId) -> bool {
         let most = self.config.sends;
         let peer = self.peers.get(to as usize);
-        peer.is_some_and(|peer| peer.queue.is_empty() && !peer.off_fast_path && (peer.unfinished as usize) < most)
+        peer.is_some_and(|peer| peer.queue.is_empty() && !peer.is_off_fast_path() && (peer.unfinished as usize) < most)
     }
 
     /// Counts an operation that was pushed without being queued.

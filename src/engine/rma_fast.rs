@@ -39,7 +39,7 @@ impl Core {
         let Some(peer) = self
             .peers
             .get(from as usize)
-            .filter(|peer| simple && !peer.off_fast_path)
+            .filter(|peer| simple && !peer.is_off_fast_path())
         else {
             return false;
         };

@@ -7,7 +7,7 @@
 use super::exposure::Exposure;
 use super::known_memory::KnownMemory;
 use super::op::{Access, CompletedOp, Completion, Context, Error, MessageKind, RemoteIov, RemotePart, Report, Tell};
-use super::peer::Peer;
+use super::peer::{Detours, Peer};
 use super::pieces::{Refusal, done_failed, refusal_code, refusal_error};
 use super::port::PeerId;
 use super::recall::AnswerWatch;
@@ -94,8 +94,6 @@ pub(super) struct RmaPeer {
     pub long_ops: u32,
     /// Our atomics at the target's processor that it has not answered. Copies by the transport wait for them.
     pub answers: u32,
-    /// The reads in `Core::at_hand` are the peer's.
-    pub reads_at_hand: bool,
     /// The peer's operations that are still landing. Its later packets wait for them.
     pub landing: u32,
     pub watch: AnswerWatch,
@@ -109,7 +107,7 @@ impl RmaPeer {
             + self.reply_bytes
             + self.served_reads.len()
             + self.exposed_reads.len();
-        let waited_for = self.long_ops + self.landing + self.answers + u32::from(self.reads_at_hand);
+        let waited_for = self.long_ops + self.landing + self.answers;
         self.unacked.len() + owed + waited_for as usize
     }
 }
@@ -119,28 +117,34 @@ impl Peer {
         self.rma.get_or_insert_default()
     }
 
-    /// Whether our long operations are in flight, so that messages and atomics wait.
-    pub(super) fn has_long_rma(&self) -> bool {
-        self.rma.as_ref().is_some_and(|rma| rma.long_ops > 0)
+    /// One more, or one less, of our long operations is in flight.
+    pub(super) fn count_long_op(&mut self, begins: bool) {
+        let long_ops = &mut self.rma_mut().long_ops;
+        *long_ops = if begins {
+            *long_ops + 1
+        } else {
+            long_ops.saturating_sub(1)
+        };
+        let whether = *long_ops > 0;
+        self.detours.set(Detours::LONG_OPS, whether);
     }
 
-    fn has_reads_at_hand(&self) -> bool {
-        self.rma.as_ref().is_some_and(|rma| rma.reads_at_hand)
+    /// One more, or one less, of the peer's operations is landing.
+    pub(super) fn count_landing(&mut self, begins: bool) {
+        let landing = &mut self.rma_mut().landing;
+        *landing = if begins {
+            *landing + 1
+        } else {
+            landing.saturating_sub(1)
+        };
+        let whether = *landing > 0;
+        self.detours.set(Detours::LANDING, whether);
     }
 
     /// Answers that wait to be pushed, but for acknowledgements.
     fn answers(&self) -> usize {
         let rma = self.rma.as_ref();
         self.control.len() + rma.map_or(0, |rma| rma.replies.len() + rma.served_reads.len())
-    }
-
-    pub(super) fn has_landing_rma(&self) -> bool {
-        self.rma.as_ref().is_some_and(|rma| rma.landing > 0)
-    }
-
-    /// To be called when `shunned`, `long_ops`, `reads_at_hand` or `landing` has changed.
-    pub(super) fn update_fast_path(&mut self) {
-        self.off_fast_path = self.shunned || self.has_long_rma() || self.has_reads_at_hand() || self.has_landing_rma();
     }
 }
 

@@ -8,7 +8,7 @@
 use super::deliver::ANSWERS;
 use super::message::{Landing, Message, Phase, data, done_header};
 use super::op::{Access, CompletedOp, Completion, Error, RemoteIov, RemotePart, Report, Tell};
-use super::peer::Malformed;
+use super::peer::{Detours, Malformed};
 use super::pieces::{Refusal, RegionMemory, done_failed, read_list};
 use super::port::{PeerId, Placement, Remote, Token};
 use super::rma_peer::{ServedRead, rma_completion};
@@ -131,16 +131,11 @@ impl Core {
 
     /// Later packets of this peer wait in the transport.
     fn begins_landing(&mut self, from: PeerId) {
-        let peer = self.peer(from);
-        peer.rma_mut().landing += 1;
-        peer.update_fast_path();
+        self.peer(from).count_landing(true);
     }
 
     fn ends_landing(&mut self, from: PeerId) {
-        let peer = self.peer(from);
-        let rma = peer.rma_mut();
-        rma.landing = rma.landing.saturating_sub(1);
-        peer.update_fast_path();
+        self.peer(from).count_landing(false);
     }
 
     /// An operation has come that is executed when its whole packet is here.
@@ -179,7 +174,8 @@ impl Core {
             self.ends_landing(from);
         }
         let buffer = buffer.unwrap_or_default();
-        if !self.peer(from).shunned && self.execute_packet(from, header, &buffer, report).is_err() {
+        if !self.peer(from).detours.has(Detours::SHUNNED) && self.execute_packet(from, header, &buffer, report).is_err()
+        {
             self.shun(from);
         }
         self.buffers.give_back(buffer);
