@@ -157,13 +157,36 @@ impl Dialogue {
         if goes_on && !self.may_go_on() {
             return None;
         }
+        let (header, body) = self.contents(len)?;
+        Some((header, body, goes_on))
+    }
+
+    /// Header and body where the next part is.
+    #[inline(always)]
+    fn contents(&self, len: usize) -> Option<([u64; 4], &[u8])> {
         let body: *const u8 = self.place(len)?;
         // SAFETY: the header lies in the lines, aligned, and `place` has as many bytes. A peer that breaks the protocol can
         // change them meanwhile, nothing else; `wire::Header::from_words` checks whatever it is given.
         unsafe {
             let header = self.here().add(HEADER_AT).cast::<[u64; 4]>().read();
-            Some((header, core::slice::from_raw_parts(body, len), goes_on))
+            Some((header, core::slice::from_raw_parts(body, len)))
         }
+    }
+
+    /// Header and body of this side's last turn, which the other side has not taken. None: it is of several parts.
+    fn last(&self) -> Option<([u64; 4], &[u8])> {
+        let word = self.word().load(Ordering::Relaxed);
+        let is_whole = word & GOES_ON == 0 && self.part() == 0;
+        self.contents((word & LEN) as usize).filter(|_| is_whole)
+    }
+
+    /// Takes back this side's last turn, which is of one part. The other side has not taken it, and must not read now (`exclusion`).
+    fn unsay(&self) {
+        let before = self.turn() - 1;
+        self.turn.store(before, Ordering::Relaxed);
+        // The other side has written that turn itself, so it waits for none of that number.
+        self.word()
+            .store((before & FIELD) << FIELD_BITS << LOW_BITS, Ordering::Relaxed);
     }
 
     /// Whether the next turn is this side's, or goes on, and there is room for such a body.
@@ -327,14 +350,20 @@ pub(super) struct Said {
     position: u64,
 }
 
-/// Whether such packets may begin a turn: those that answer each other, but for what may be taken back from the ring
-/// (`recall`).
+/// Whether such a packet may begin a turn: it answers another, or is answered with one packet.
 #[inline(always)]
-pub(super) fn is_said(packet: Packet) -> bool {
-    matches!(
-        packet,
-        Packet::Eager | Packet::FetchAtomic | Packet::CompareAtomic | Packet::Reply
-    )
+pub(super) fn is_said(header: &wire::Header) -> bool {
+    match header.packet {
+        Packet::Eager
+        | Packet::Write
+        | Packet::Atomic
+        | Packet::FetchAtomic
+        | Packet::CompareAtomic
+        | Packet::Reply
+        | Packet::Acked => true,
+        Packet::Read => header.total <= LONGEST as u64,
+        _ => false,
+    }
 }
 
 impl Outbound {
@@ -390,6 +419,12 @@ impl Outbound {
         self.announce()
     }
 
+    /// Before such a read is asked for: whether its answer could be said if there was more room.
+    #[inline(always)]
+    pub(super) fn lacks_room_for_answer(&self, len: u64) -> bool {
+        len > SHORT as u64 && self.dialogue.as_ref().is_some_and(|dialogue| dialogue.room().is_none())
+    }
+
     /// Before a long body is copied: the time, if that is to be timed.
     #[cold]
     fn start_saying(&mut self, len: usize) -> Option<Instant> {
@@ -407,6 +442,19 @@ impl Outbound {
     /// The position before which our last turn stands, if the peer has not read it.
     pub(super) fn unheard(&self) -> Option<u64> {
         (!self.is_heard()).then_some(self.said.position)
+    }
+
+    /// Header and body of our last turn, which the peer has not read.
+    pub(super) fn said_last(&self) -> Option<([u64; 4], &[u8])> {
+        self.dialogue.as_ref()?.last()
+    }
+
+    /// Our last turn was carried out without the peer, so the next one is ours again. See `Dialogue::unsay`.
+    pub(super) fn take_back_turn(&mut self) {
+        if let Some(dialogue) = &self.dialogue {
+            dialogue.unsay();
+        }
+        self.said = Said::default();
     }
 }
 

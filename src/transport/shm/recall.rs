@@ -1,8 +1,8 @@
-//! Recall: records that a peer has not begun to read, because it does not poll, are taken back from its ring, and what
-//! they ask for is done by the kernel.
+//! Recall: records that a peer has not begun to read, because it does not poll, are taken back from its ring, and so is a turn of
+//! the dialogue; what they ask for is done by the kernel.
 //!
-//! Reading and recalling exclude each other (`exclusion`), so a record is either read by the receiver or carried out
-//! here. What a record means is the engine's to say (`Recall`). Called for `Transport::recall`.
+//! Reading and recalling exclude each other (`exclusion`), so a packet is either read by the receiver or carried out
+//! here. What a packet means is the engine's to say (`Recall`). Called for `Transport::recall`.
 
 use super::exclusion::{self, ExclusionWords};
 use super::lane::{LARGE, Rows, SMALL};
@@ -19,26 +19,36 @@ use core::sync::atomic::Ordering;
 /// lowest byte is no packet's kind.
 pub(super) const RECALLED: [u64; 4] = [0xfe, 0, 0, 0];
 
-/// A record that the peer has not begun to read.
+/// A packet that the peer has not begun to read.
 struct Unread {
-    rows: Rows,
-    record: Record,
-    /// The position behind it.
-    end: u64,
+    place: Place,
     recall: Recall,
 }
 
-impl Unread {
-    /// Whether it is to be written anew if all others are taken back.
-    fn stays(&self, ours: u64) -> bool {
-        matches!(self.recall, Recall::Leave) && self.end > ours
-    }
+/// Where it is.
+enum Place {
+    /// In the ring. `end`: the position behind it.
+    Record { rows: Rows, record: Record, end: u64 },
+    /// In the dialogue.
+    Turn,
+}
 
-    fn contents(&self) -> (Form, [u64; 4], Vec<u8>) {
-        // SAFETY: `exclusion::take_back` keeps the receiver from reading until the records are taken back.
-        let body: &[u8] = unsafe { self.rows.body(self.record) };
-        (self.record.form, self.rows.read_header(self.record), body.to_vec())
+impl Unread {
+    /// A record that is to be written anew if all others are taken back.
+    fn staying(&self, ours: u64) -> Option<(&Rows, Record)> {
+        match &self.place {
+            Place::Record { rows, record, end } if matches!(self.recall, Recall::Leave) && *end > ours => {
+                Some((rows, *record))
+            }
+            _ => None,
+        }
     }
+}
+
+fn contents(rows: &Rows, record: Record) -> (Form, [u64; 4], Vec<u8>) {
+    // SAFETY: `exclusion::take_back` keeps the receiver from reading until the records are taken back.
+    let body: &[u8] = unsafe { rows.body(record) };
+    (record.form, rows.read_header(record), body.to_vec())
 }
 
 impl Outbound {
@@ -53,7 +63,10 @@ impl Outbound {
         let seen = self.ring.rows().seen();
         let unread = self.unread(seen, judge)?;
         let ours = self.first_of_ours(seen);
-        let staying = unread.iter().filter(|one| one.stays(ours)).map(|one| one.record);
+        let staying = unread
+            .iter()
+            .filter_map(|one| one.staying(ours))
+            .map(|(_, record)| record);
         if !self.producer.fit_behind(self.ring.rows(), ours, staying) {
             return None;
         }
@@ -63,7 +76,7 @@ impl Outbound {
         done
     }
 
-    /// The records that the peer has not read, oldest first. None: the first that is not `Recall::Leave` cannot be done
+    /// What the peer has not read, oldest first. None: the first that is not `Recall::Leave` cannot be done
     /// here.
     fn unread(&self, seen: u64, mut judge: impl FnMut(&Header, usize) -> Recall) -> Option<Vec<Unread>> {
         let tail = self.producer.position();
@@ -72,7 +85,7 @@ impl Outbound {
             .filter(|len| *len <= SMALL.cells() + 2 * LARGE.cells())?;
         let mut reader = Consumer::at(seen);
         let mut unread = Vec::new();
-        let unheard = self.unheard();
+        let mut turn = self.unheard();
         while reader.position() < tail {
             let in_small = self.small_ring_end.is_some_and(|end| reader.position() <= end);
             let rows = if in_small {
@@ -93,23 +106,32 @@ impl Outbound {
                 Err(_) => return None,
             };
             reader.pass(record);
+            let end = reader.position();
+            if turn.take_if(|position| end > *position).is_some() {
+                unread.push(self.unread_turn(&mut judge));
+            }
             let header = Header::from_words(rows.read_header(record));
             // A record without an engine's header is a request for help: it stays, and may be overtaken.
-            let mut recall = header.map_or(Recall::Leave, |header| judge(&header, record.len));
-            // The engine counts what is unread, so it judges also what stands behind an unread turn of the dialogue, which is not
-            // overtaken.
-            if unheard.is_some_and(|turn| reader.position() > turn) {
-                recall = Recall::Stop;
-            }
-            unread.push(Unread {
-                rows,
-                record,
-                end: reader.position(),
-                recall,
-            });
+            let recall = header.map_or(Recall::Leave, |header| judge(&header, record.len));
+            let place = Place::Record { rows, record, end };
+            unread.push(Unread { place, recall });
+        }
+        if turn.is_some() {
+            unread.push(self.unread_turn(&mut judge));
         }
         let first = unread.iter().find(|unread| !matches!(unread.recall, Recall::Leave));
         matches!(first?.recall, Recall::Write(_) | Recall::Read(..)).then_some(unread)
+    }
+
+    /// Our last turn, which the peer has not read.
+    fn unread_turn(&self, judge: &mut impl FnMut(&Header, usize) -> Recall) -> Unread {
+        let said = self
+            .said_last()
+            .and_then(|(words, body)| Some((Header::from_words(words)?, body.len())));
+        Unread {
+            place: Place::Turn,
+            recall: said.map_or(Recall::Stop, |(header, len)| judge(&header, len)),
+        }
     }
 
     /// The position from which on records are written anew. The word that ends the small ring stays, and with it what is before
@@ -122,9 +144,11 @@ impl Outbound {
     fn carry_out(&mut self, seen: u64, unread: &[Unread]) -> usize {
         let ours = self.first_of_ours(seen);
         let (mut done, mut stopped, mut left) = (0, false, Vec::new());
+        if self.is_heard() && unread.iter().any(|one| matches!(one.place, Place::Turn)) {
+            return 0; // it was read meanwhile, which `seen` does not tell
+        }
         for one in unread {
-            if !stopped && self.copy_record(&one.rows, one.record, &one.recall) {
-                one.rows.write_header(one.record, RECALLED);
+            if !stopped && self.carry_out_one(one) {
                 done += 1;
                 continue;
             }
@@ -133,9 +157,7 @@ impl Outbound {
                 // This and all behind it stay where they are.
                 return done;
             }
-            if one.stays(ours) {
-                left.push(one.contents());
-            }
+            left.extend(one.staying(ours).map(|(rows, record)| contents(rows, record)));
         }
         if !self.is_heard() {
             // Our turn says behind which position of the ring it comes, so what is in the ring stays, too.
@@ -161,16 +183,38 @@ impl Outbound {
         self.producer.publish(&rows, slot);
     }
 
-    fn copy_record(&mut self, rows: &Rows, record: Record, recall: &Recall) -> bool {
-        match recall {
-            Recall::Write(part) => {
+    fn carry_out_one(&mut self, one: &Unread) -> bool {
+        match &one.place {
+            Place::Record { rows, record, .. } => {
                 // SAFETY: `exclusion::take_back` keeps the receiver from reading until this is done.
-                let body = unsafe { rows.body(record) };
+                let body = unsafe { rows.body(*record) };
                 // SAFETY: the body is valid for as long as the record is ours: the copy is done before `take_back`
                 // ends.
                 let body = unsafe { UserBuf::new(body.as_mut_ptr(), body.len()) };
-                part.len == record.len && self.copy_now(part, Access::Write, &UserIov::one(body))
+                let done = self.copy(body, &one.recall);
+                if done {
+                    rows.write_header(*record, RECALLED);
+                }
+                done
             }
+            Place::Turn => {
+                let Some((_, body)) = self.said_last() else {
+                    return false;
+                };
+                // SAFETY: the body is this side's as the turn is, until the turn is taken back. It is only read.
+                let body = unsafe { UserBuf::new(body.as_ptr().cast_mut(), body.len()) };
+                let done = self.copy(body, &one.recall);
+                if done {
+                    self.take_back_turn();
+                }
+                done
+            }
+        }
+    }
+
+    fn copy(&mut self, body: UserBuf, recall: &Recall) -> bool {
+        match recall {
+            Recall::Write(part) => part.len == body.len() && self.copy_now(part, Access::Write, &UserIov::one(body)),
             Recall::Read(part, local) => part.len == local.len() && self.copy_now(part, Access::Read, local),
             Recall::Leave | Recall::Stop => false,
         }

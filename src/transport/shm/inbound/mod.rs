@@ -252,6 +252,7 @@ impl Inbound {
         if let Some(copies) = self.speed_of_turns.took(len, time, sender, &self.kernel_pace) {
             self.ring.copies_by_turns().store(copies as u64, Ordering::Relaxed);
         }
+        self.speed_for_reads.took(len, time, sender, &self.pace_of_reads);
     }
 
     /// Before the kernel fetches so many bytes of its sender's: the time, if that is to be timed.

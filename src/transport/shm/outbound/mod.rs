@@ -33,6 +33,8 @@ use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+/// So many long answers are asked for before there is room made for them.
+const LONG_ANSWERS: u8 = 16;
 /// How long after a refusal a large ring is asked for again.
 const ENLARGE_RETRY_MS: u64 = 100;
 
@@ -83,6 +85,8 @@ pub(super) struct Outbound {
     pushed_at: u64,
     /// There was no poll between the last two pushes of messages.
     several_in_a_row: bool,
+    /// How many long answers were asked for by turns while there was no room for them there.
+    long_answers: u8,
 }
 
 /// What became of a record.
@@ -162,6 +166,7 @@ impl Outbound {
             idle_since: None,
             pushed_at: u64::MAX,
             several_in_a_row: false,
+            long_answers: 0,
         })
     }
 
@@ -187,8 +192,11 @@ impl Outbound {
             // A long message is sent in parts because it is one that may be said (`is_sooner_sent`), whatever was pushed before it.
             Packet::First => true,
             Packet::Segment => self.is_speaking(),
-            packet => !self.several_in_a_row && is_said(packet),
+            _ => !self.several_in_a_row && is_said(header),
         };
+        if is_said && header.packet == Packet::Read && self.lacks_room_for_answer(header.total) {
+            self.make_room_for_answers();
+        }
         if is_said
             && self.may_say(len)
             && let Some(from) = fill::in_one_piece(&body, len)
@@ -372,6 +380,20 @@ impl Outbound {
                 self.enlarge_refused_at = Some(now);
                 false
             }
+        }
+    }
+
+    /// The peer's answers are too long for the few lines of the dialogue: goes on in a large ring, which has more, if the
+    /// dialogue is in this lane, and many have been asked for.
+    #[cold]
+    pub(super) fn make_room_for_answers(&mut self) {
+        self.long_answers = self.long_answers.saturating_add(1);
+        if self.has_dialogue()
+            && self.long_answers == LONG_ANSWERS
+            && !self.ring.is_large()
+            && shared::is_half_free(&self.path)
+        {
+            self.enlarge();
         }
     }
 

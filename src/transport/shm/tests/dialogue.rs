@@ -196,6 +196,33 @@ fn a_message_of_several_packets_is_one_turn() {
     assert_eq!(pair.positions(), before, "nothing went through the rings");
 }
 
+/// In whichever of the two lanes the room is that they need.
+#[test]
+fn answers_to_long_reads_are_turns_after_some() {
+    for reader in 0..2 {
+        for first in 0..2 {
+            let mut pair = Pair::meet_with_first(first);
+            let target = 1 - reader;
+            let mut begun = pair.turns(reader);
+            for read in 0..40 {
+                let ask = Header {
+                    total: 4096,
+                    ..Header::new(Packet::Read, read)
+                };
+                assert_eq!(pair.push_packet(reader, ask, vec![]), Push::Done);
+                pair.read_all(target);
+                let answer = Header::new(Packet::Reply, read);
+                assert_eq!(pair.push_packet(target, answer, vec![read as u8; 4096]), Push::Done);
+                pair.read_all(reader);
+                if read == 20 {
+                    begun = pair.turns(reader);
+                }
+            }
+            assert_eq!(pair.turns(reader), begun + 2 * 19, "{reader} {first}");
+        }
+    }
+}
+
 #[test]
 fn what_is_too_long_for_a_turn_goes_on_in_the_ring() {
     let mut pair = Pair::meet();

@@ -3,12 +3,13 @@
 //! - `access`: what is reached, and what is left to the target.
 //! - `changes`: regions, files and processes that come and go.
 //! - `closing`: a region that is closed while a peer works on it.
-//! - `recall`: records taken back from a target that does not poll.
+//! - `recall`: records taken back from a target that does not poll; `recalled_turns`: and what was said by turns.
 
 mod access;
 mod changes;
 mod closing;
 mod recall;
+mod recalled_turns;
 
 use super::*;
 use crate::transport::shm::direct_access::ALIVE_CHECK_EVERY;

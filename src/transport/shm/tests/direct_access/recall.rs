@@ -3,7 +3,7 @@
 use super::*;
 use proptest::prelude::*;
 
-fn write_header(at: usize) -> Header {
+pub(super) fn write_header(at: usize) -> Header {
     Header {
         tag: BASE + at as u64,
         data: KEY,
@@ -12,7 +12,7 @@ fn write_header(at: usize) -> Header {
 }
 
 /// Judges writes as the engine does, and notes their addresses.
-fn judge(header: &Header, len: usize, places: &mut Vec<u64>) -> Recall {
+pub(super) fn judge(header: &Header, len: usize, places: &mut Vec<u64>) -> Recall {
     match header.packet {
         Packet::Write => {
             places.push(header.tag - BASE);
@@ -22,16 +22,16 @@ fn judge(header: &Header, len: usize, places: &mut Vec<u64>) -> Recall {
                 key: header.data,
             })
         }
-        Packet::Credit => Recall::Leave,
+        packet if packet.is_answer() => Recall::Leave,
         _ => Recall::Stop,
     }
 }
 
-fn recall(end: &mut ShmTransport, to: PeerId) -> Option<usize> {
+pub(super) fn recall(end: &mut ShmTransport, to: PeerId) -> Option<usize> {
     end.recall(to, |header, len| judge(header, len, &mut Vec::new()))
 }
 
-fn kinds(sink: &Kept) -> Vec<Packet> {
+pub(super) fn kinds(sink: &Kept) -> Vec<Packet> {
     sink.packets.iter().map(|(_, header, _)| header.packet).collect()
 }
 
@@ -222,54 +222,6 @@ proptest! {
             assert_whole(packet, *id);
         }
     }
-}
-
-/// A turn of the dialogue stops what comes behind it, as a message in the ring does, and what is in the ring stays there.
-#[test]
-fn what_stands_before_a_turn_is_done_and_the_rest_stays() {
-    let memory = Memory::private();
-    let mut p = pair(memory.region(Rights::BOTH));
-    let (back, mut sink) = (p.target.peer(b"end").unwrap(), Kept::default());
-    push(&mut p.end, p.to, &Header::new(Packet::Credit, 0), &[]);
-    poll_until(&mut p.target, &mut sink, |sink| sink.packets.len() == 1);
-    // Whoever has the first turn: the next is this side's.
-    push(&mut p.target, back, &header(1), &body(1));
-    poll_until(&mut p.end, &mut sink, |sink| sink.packets.len() == 2);
-    sink.packets.clear();
-    push(&mut p.end, p.to, &write_header(0), &[1; 8]);
-    p.end.poll(&mut sink, 1);
-    let out = |p: &Pair| {
-        p.end
-            .peers
-            .get(p.to)
-            .unwrap()
-            .out
-            .as_ref()
-            .unwrap()
-            .dialogue
-            .clone()
-            .unwrap()
-    };
-    let turns = out(&p).turn();
-    push(&mut p.end, p.to, &header(1), &body(1));
-    assert_eq!(out(&p).turn(), turns + 1);
-    push(&mut p.end, p.to, &Header::new(Packet::Credit, 0), &[]);
-    push(&mut p.end, p.to, &write_header(100), &[2; 8]);
-    // Of all that is unread the engine is asked, as it counts by that what is still to be acknowledged.
-    let mut judged = 0;
-    let done = p.end.recall(p.to, |header, len| {
-        judged += 1;
-        judge(header, len, &mut Vec::new())
-    });
-    assert_eq!((done, judged), (Some(1), 3));
-    let bytes = [0, 100].map(|at| memory.byte(at).load(Ordering::Relaxed));
-    assert_eq!(bytes, [1, 0]);
-    assert!(!copy(&mut p.end, p.to, &part(0, 8), &own(&mut [9; 8]), Access::Write));
-    assert_eq!(recall(&mut p.end, p.to), None);
-    poll_until(&mut p.target, &mut sink, |sink| sink.packets.len() == 3);
-    assert_eq!(kinds(&sink), [Packet::Eager, Packet::Credit, Packet::Write]);
-    assert_whole(&sink.packets[0], 1);
-    assert!(p.end.peers.get(p.to).unwrap().out.as_ref().unwrap().may_go_ahead());
 }
 
 /// Writes in the small ring and, behind them, in the large one are taken back up to the first message, and then both

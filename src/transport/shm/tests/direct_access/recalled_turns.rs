@@ -1,0 +1,242 @@
+//! Turns of the dialogue that a target has not begun to read, taken back and carried out without it.
+
+use super::recall::{judge, kinds, recall, write_header};
+use super::*;
+use crate::transport::shm::dialogue::Dialogue;
+use proptest::prelude::*;
+
+/// A target and an initiator that have met, and the next turn is the initiator's.
+fn pair_with_turn(memory: &Memory) -> (Pair, PeerId) {
+    let mut p = pair(memory.region(Rights::BOTH));
+    let (back, mut sink) = (p.target.peer(b"end").unwrap(), Kept::default());
+    push(&mut p.end, p.to, &Header::new(Packet::Credit, 0), &[]);
+    poll_until(&mut p.target, &mut sink, |sink| sink.packets.len() == 1);
+    // Whoever has the first turn: the next is this side's.
+    push(&mut p.target, back, &header(1), &body(1));
+    poll_until(&mut p.end, &mut sink, |sink| sink.packets.len() == 2);
+    (p, back)
+}
+
+fn out(p: &Pair) -> &Outbound {
+    p.end.peers.get(p.to).unwrap().out.as_ref().unwrap()
+}
+
+fn dialogue(p: &Pair) -> &Dialogue {
+    out(p).dialogue.as_ref().unwrap()
+}
+
+/// Pushes a packet that is to be the next turn, or not.
+fn push_said(p: &mut Pair, header: &Header, body: &[u8], is_said: bool) {
+    let turns = dialogue(p).turn();
+    push(&mut p.end, p.to, header, body);
+    assert_eq!(dialogue(p).turn(), turns + u64::from(is_said), "{header:?}");
+}
+
+fn bytes<const N: usize>(memory: &Memory, at: [usize; N]) -> [u8; N] {
+    at.map(|at| memory.byte(at).load(Ordering::Relaxed))
+}
+
+/// A message that is said stops what comes behind it, as one in the ring does, and what is in the ring stays there.
+#[test]
+fn what_stands_before_a_message_is_done_and_the_rest_stays() {
+    let memory = Memory::private();
+    let (mut p, _) = pair_with_turn(&memory);
+    let mut sink = Kept::default();
+    let credit = Header::new(Packet::Credit, 0);
+    push_said(&mut p, &credit, &[], false);
+    push_said(&mut p, &write_header(0), &[1; 8], false);
+    p.end.poll(&mut sink, 1);
+    push_said(&mut p, &header(1), &body(1), true);
+    push_said(&mut p, &credit, &[], false);
+    push_said(&mut p, &write_header(100), &[2; 8], false);
+    // Of all that is unread the engine is asked, in order, as it counts by that what is still to be acknowledged.
+    let mut judged = Vec::new();
+    let done = p.end.recall(p.to, |header, len| {
+        judged.push(header.packet);
+        judge(header, len, &mut Vec::new())
+    });
+    assert_eq!(done, Some(1));
+    use Packet::{Credit, Eager, Write};
+    assert_eq!(judged, [Credit, Write, Eager, Credit, Write]);
+    assert_eq!(bytes(&memory, [0, 100]), [1, 0]);
+    assert!(!copy(&mut p.end, p.to, &part(0, 8), &own(&mut [9; 8]), Access::Write));
+    assert_eq!(recall(&mut p.end, p.to), None);
+    poll_until(&mut p.target, &mut sink, |sink| sink.packets.len() == 4);
+    assert_eq!(kinds(&sink), [Credit, Eager, Credit, Write]);
+    assert_whole(&sink.packets[1], 1);
+    assert!(out(&p).may_go_ahead());
+}
+
+/// Writes of one line, of several, and of as many as there is room for.
+#[test]
+fn a_write_that_was_said_is_taken_back_and_the_next_turn_is_still_ours() {
+    for len in [8, 200, 300, 8192] {
+        let memory = Memory::private();
+        let (mut p, back) = pair_with_turn(&memory);
+        let mut sink = Kept::default();
+        if len > 320 {
+            // A large ring has the room, in whichever lane it is.
+            for (from, to) in [(&mut p.end, p.to), (&mut p.target, back)] {
+                push(from, to, &header(1), &[4; 4000]);
+                push(from, to, &header(1), &[4; 4000]);
+            }
+            poll_until(&mut p.target, &mut sink, |sink| sink.packets.len() == 2);
+            poll_until(&mut p.end, &mut sink, |sink| sink.packets.len() == 4);
+            if !dialogue(&p).may_say(len) {
+                push(&mut p.target, back, &header(1), &[]);
+                poll_until(&mut p.end, &mut sink, |sink| sink.packets.len() == 5);
+            }
+            sink.packets.clear();
+        }
+        push_said(&mut p, &write_header(0), &vec![3; len], true);
+        let turns = dialogue(&p).turn();
+        push_said(&mut p, &write_header(len), &[5; 8], false);
+        assert_eq!(recall(&mut p.end, p.to), Some(2), "{len}");
+        assert_eq!(bytes(&memory, [0, len - 1, len, len + 8]), [3, 3, 5, 0]);
+        assert_eq!(dialogue(&p).turn(), turns - 1);
+        assert!(out(&p).may_go_ahead(), "nothing is left to be overtaken");
+        p.end.poll(&mut sink, 1);
+        push_said(&mut p, &header(2), &body(2), true);
+        poll_until(&mut p.target, &mut sink, |sink| !sink.packets.is_empty());
+        assert_eq!(kinds(&sink), [Packet::Eager]);
+        assert_whole(&sink.packets[0], 2);
+        push(&mut p.target, back, &header(3), &body(3));
+        poll_until(&mut p.end, &mut sink, |sink| sink.packets.len() == 2);
+        assert_whole(&sink.packets[1], 3);
+    }
+}
+
+#[test]
+fn a_read_that_was_said_is_taken_back() {
+    let memory = Memory::private();
+    let (mut p, _) = pair_with_turn(&memory);
+    memory.byte(5).store(7, Ordering::Relaxed);
+    let ask = Header {
+        total: 8,
+        ..Header::new(Packet::Read, 1)
+    };
+    push_said(&mut p, &ask, &[], true);
+    let mut into = [0; 8];
+    let local = own(&mut into);
+    let done = p.end.recall(p.to, |header, _| {
+        assert_eq!(header.packet, Packet::Read);
+        Recall::Read(part(0, 8), local)
+    });
+    assert_eq!((done, into[5]), (Some(1), 7));
+    let mut sink = Kept::default();
+    for _ in 0..20 {
+        p.target.poll(&mut sink, 64);
+    }
+    assert_eq!(kinds(&sink), [], "the target does not hear of it");
+}
+
+/// One that cannot be done without the target is left to it, and so is all behind it.
+#[test]
+fn a_turn_that_cannot_be_carried_out_stays() {
+    let memory = Memory::private();
+    let (mut p, _) = pair_with_turn(&memory);
+    push_said(&mut p, &write_header(LEN), &[1; 8], true);
+    push_said(&mut p, &write_header(0), &[2; 8], false);
+    assert_eq!(recall(&mut p.end, p.to), Some(0));
+    assert_eq!(bytes(&memory, [0]), [0]);
+    let mut sink = Kept::default();
+    poll_until(&mut p.target, &mut sink, |sink| sink.packets.len() == 2);
+    assert_eq!(
+        sink.packets.iter().map(|(_, header, _)| header.tag).collect::<Vec<_>>(),
+        [write_header(LEN).tag, write_header(0).tag]
+    );
+}
+
+/// While the target reads, and passes the turn back now and then, each write is done exactly once.
+#[test]
+fn a_turn_is_read_or_taken_back_never_both() {
+    const WRITES: u64 = 20_000;
+    let memory = Memory::private();
+    let (p, back) = pair_with_turn(&memory);
+    let (mut target, mut end, to) = (p.target, p.end, p.to);
+    let over = AtomicBool::new(false);
+    let (mut taken, said, read) = std::thread::scope(|scope| {
+        let reader = scope.spawn(|| {
+            let mut sink = Kept::default();
+            while !over.load(Ordering::Acquire) {
+                if target.poll(&mut sink, 64) > 0 {
+                    let _ = target.push(back, &Header::new(Packet::Acked, 0), Body::Empty, None);
+                }
+                if sink.packets.len() % 3 == 0 {
+                    std::thread::yield_now();
+                }
+            }
+            for _ in 0..100 {
+                while target.poll(&mut sink, 64) > 0 {}
+            }
+            sink.packets
+        });
+        let (mut taken, mut said, mut sink) = (Vec::new(), 0, Kept::default());
+        let turns = |end: &ShmTransport| {
+            let out = end.peers.get(to).unwrap().out.as_ref().unwrap();
+            out.dialogue.as_ref().unwrap().turn()
+        };
+        for write in 0..WRITES {
+            end.poll(&mut sink, 64);
+            let before = turns(&end);
+            let len = [8, 64, 300][write as usize % 3];
+            while end.push(to, &write_header(write as usize), Body::Bytes(&[7; 300][..len]), None) == Push::Full {
+                std::thread::yield_now();
+            }
+            said += u64::from(turns(&end) != before);
+            if write % 5 == 0 {
+                let mut places = Vec::new();
+                let done = end.recall(to, |header, len| judge(header, len, &mut places));
+                taken.extend(places.into_iter().take(done.unwrap_or(0)));
+            }
+        }
+        over.store(true, Ordering::Release);
+        (taken, said, reader.join().unwrap())
+    });
+    assert!(said > 0, "none was said");
+    let read = read.into_iter().map(|(_, header, _)| header.tag - BASE);
+    taken.extend(read);
+    taken.sort_unstable();
+    assert!(taken.into_iter().eq(0..WRITES));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+    /// Whatever the two say and push, read and take back: all that stays arrives, in order and whole.
+    #[test]
+    fn what_stays_arrives_whole(steps in proptest::collection::vec((0..12u8, 0..8u32), 1..600)) {
+        let memory = Memory::private();
+        let (mut p, back) = pair_with_turn(&memory);
+        let (mut sinks, mut sent, mut id) = ([Kept::default(), Kept::default()], [vec![], vec![]], 0);
+        for (step, kind) in steps {
+            id += 1;
+            match step {
+                0..4 => drop(p.end.push(p.to, &write_header(0), Body::Bytes(&body(kind)), None)),
+                4 => {
+                    if p.end.push(p.to, &header(id), Body::Bytes(&body(id)), None) == Push::Done {
+                        sent[0].push(id);
+                    }
+                }
+                5 | 6 => {
+                    if p.target.push(back, &header(id), Body::Bytes(&body(id)), None) == Push::Done {
+                        sent[1].push(id);
+                    }
+                }
+                7 => drop(p.end.push(p.to, &Header::new(Packet::Reply, 0), Body::Empty, None)),
+                8 => drop(recall(&mut p.end, p.to)),
+                9 => drop(p.target.poll(&mut sinks[0], 3)),
+                _ => drop(p.end.poll(&mut sinks[1], 3)),
+            }
+        }
+        recall(&mut p.end, p.to);
+        let eager = |sink: &Kept| kinds(sink).iter().filter(|kind| **kind == Packet::Eager).count();
+        poll_until(&mut p.target, &mut sinks[0], |sink| eager(sink) == sent[0].len());
+        poll_until(&mut p.end, &mut sinks[1], |sink| eager(sink) == sent[1].len());
+        for (sink, sent) in sinks.iter_mut().zip(&sent) {
+            sink.packets.retain(|(_, header, _)| header.packet == Packet::Eager);
+            for (packet, id) in sink.packets.iter().zip(sent) {
+                assert_whole(packet, *id);
+            }
+        }
+    }
+}
