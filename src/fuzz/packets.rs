@@ -107,7 +107,7 @@ impl Transport for Feed {
             sync_placement: true,
             max_write: 0,
             max_in_writes: 0,
-            copied_read: usize::MAX,
+            max_short_read: usize::MAX,
             guaranteed_body: MAX_BODY,
         }
     }

@@ -21,8 +21,8 @@ pub struct Limits {
     /// goes in several of them. `copy` is asked first.
     pub max_write: usize,
     pub max_in_writes: usize,
-    /// Reads of up to this size are done when their packet comes: see `short_read`.
-    pub copied_read: usize,
+    /// The longest read that may be short: see `short_read`.
+    pub max_short_read: usize,
     /// Packets with bodies up to this size are never `TooLong`. All packets without application data fit it.
     pub guaranteed_body: usize,
 }
@@ -47,9 +47,10 @@ impl Limits {
     }
 
     /// The longest read that the target does when its packet comes, so that what comes behind it cannot change the bytes: it
-    /// answers out of the memory in the same poll, or copies them. Longer ones are sent from where they are, and messages and atomics wait for them.
+    /// answers out of the memory in the same poll, or copies them. Longer ones are sent from where they are, and messages and
+    /// atomics wait for them.
     #[inline]
     pub fn short_read(&self) -> usize {
-        self.in_short_writes().min(self.copied_read)
+        self.in_short_writes().min(self.max_short_read)
     }
 }

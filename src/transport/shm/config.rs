@@ -91,7 +91,7 @@ impl Config {
             sync_placement: true,
             max_write: MAX_WRITE,
             max_in_writes: MAX_WRITTEN,
-            copied_read: MAX_READ,
+            max_short_read: MAX_READ,
         }
     }
 }

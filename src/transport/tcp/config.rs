@@ -13,8 +13,8 @@ use std::time::Duration;
 /// 115 of 512, 173 of 1 MiB.
 pub(super) const MAX_BODY: usize = 512 << 10;
 
-/// Up to here a target copies what is read before it answers (`Limits::short_read`). Longer reads are quicker without.
-const COPIED_READ: usize = 64 << 10;
+/// The longest `Limits::short_read`: what comes behind one may have its bytes copied, without which longer ones are quicker.
+const MAX_SHORT_READ: usize = 64 << 10;
 
 /// What the provider's variables and options set.
 #[derive(Clone, Debug)]
@@ -70,7 +70,7 @@ impl Config {
             sync_placement: false,
             max_write: 0,
             max_in_writes: 0,
-            copied_read: COPIED_READ,
+            max_short_read: MAX_SHORT_READ,
         }
     }
 }

@@ -26,7 +26,7 @@ pub const LIMITS: Limits = Limits {
     sync_placement: true,
     max_write: 0,
     max_in_writes: 0,
-    copied_read: usize::MAX,
+    max_short_read: usize::MAX,
 };
 
 type Packet = (Header, Vec<u8>);

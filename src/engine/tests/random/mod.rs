@@ -129,7 +129,7 @@ fn manner() -> impl Strategy<Value = Manner> {
                 sync_placement: true,
                 max_write: 0,
                 max_in_writes: 0,
-                copied_read: 700,
+                max_short_read: 700,
             },
             depth,
             delay,

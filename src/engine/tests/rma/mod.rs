@@ -36,7 +36,7 @@ fn manners() -> [Manner; 5] {
         sync_placement: true,
         max_write: 0,
         max_in_writes: 0,
-        copied_read: 250,
+        max_short_read: 250,
     };
     let manner = Manner {
         limits,

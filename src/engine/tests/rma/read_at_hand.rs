@@ -80,7 +80,7 @@ fn a_poll_may_have_more_of_them_than_are_kept_at_hand() {
 fn a_longer_one_is_answered_in_several_packets() {
     let limits = Limits {
         max_in_writes: 1000,
-        copied_read: 1000,
+        max_short_read: 1000,
         ..manners()[0].limits
     };
     for full in [0, 2] {

@@ -71,7 +71,7 @@ impl Default for Manner {
                 sync_placement: true,
                 max_write: 0,
                 max_in_writes: 0,
-                copied_read: usize::MAX,
+                max_short_read: usize::MAX,
             },
             depth: 1000,
             delay: 0,

@@ -31,7 +31,7 @@ pub const LIMITS: Limits = Limits {
     sync_placement: false,
     max_write: 0,
     max_in_writes: 0,
-    copied_read: usize::MAX,
+    max_short_read: usize::MAX,
 };
 
 /// What the card does on 8 bytes.

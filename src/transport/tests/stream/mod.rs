@@ -167,7 +167,7 @@ impl Transport for Stream {
             sync_placement: false,
             max_write: 0,
             max_in_writes: 0,
-            copied_read: usize::MAX,
+            max_short_read: usize::MAX,
         }
     }
 

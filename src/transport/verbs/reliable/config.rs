@@ -62,7 +62,7 @@ impl Config {
             sync_placement: true,
             max_write: 0,
             max_in_writes: 0,
-            copied_read: usize::MAX,
+            max_short_read: usize::MAX,
             guaranteed_body: max_body,
         }
     }

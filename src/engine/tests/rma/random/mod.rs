@@ -111,12 +111,12 @@ fn manner() -> impl Strategy<Value = Manner> {
     let flags = (any::<bool>(), any::<bool>(), prop_oneof![Just(0usize), Just(400)]);
     let copies = prop_oneof![Just([0; 3]), Just([4, 5, 4]), Just([0, 16, 0]), Just([0, 8, 8])];
     let recalls = prop_oneof![Just([0; 2]), Just([16, 16]), Just([12, 12]), Just([16, 8])];
-    let copied_read = prop_oneof![Just(usize::MAX), Just(100)];
+    let max_short_read = prop_oneof![Just(usize::MAX), Just(100)];
     let max_write = prop_oneof![Just((0usize, 0usize)), Just((500, 0)), Just((310, 900))];
-    let bytes = (gets, copies, recalls, copied_read, max_write);
+    let bytes = (gets, copies, recalls, max_short_read, max_write);
     (depths, 0u64..6, 0u64..8, late, flags, bytes).prop_map(|(depth, delay, full, late, flags, bytes)| {
         let (can_get, at_once, gets_at_once) = flags;
-        let (gets, copies, recalls, copied_read, max_write) = bytes;
+        let (gets, copies, recalls, max_short_read, max_write) = bytes;
         Manner {
             limits: Limits {
                 max_body: 700,
@@ -128,7 +128,7 @@ fn manner() -> impl Strategy<Value = Manner> {
                 sync_placement: at_once,
                 max_write: max_write.0,
                 max_in_writes: max_write.1,
-                copied_read,
+                max_short_read,
             },
             depth,
             delay,
