@@ -67,7 +67,8 @@ pub(super) struct Dialogue {
     lines: NonNull<u8>,
     /// The room for long bodies, once there is a large ring.
     long: Arc<OnceLock<LargeMap>>,
-    /// The memory of `lines`.
+    room_wanted: NonNull<AtomicU64>,
+    /// The memory of both.
     _lane: Arc<FileMap>,
     /// Turns so far. The first is 1.
     turn: AtomicU64,
@@ -80,7 +81,7 @@ pub(super) struct Dialogue {
     first: bool,
 }
 
-// SAFETY: the pointer points into the `FileMap` beside it, which may be sent and lives as long.
+// SAFETY: the pointers point into the `FileMap` beside them, which may be sent and lives as long.
 unsafe impl Send for Dialogue {}
 // SAFETY: what is not atomic is used by whoever has the turn, under the lock of its endpoint.
 unsafe impl Sync for Dialogue {}
@@ -92,6 +93,7 @@ impl Dialogue {
         Dialogue {
             lines,
             long,
+            room_wanted: NonNull::from(lane.room_wanted()),
             _lane: map,
             turn: AtomicU64::new(0),
             part: AtomicU64::new(0),
@@ -213,6 +215,17 @@ impl Dialogue {
 
     fn has_room_for(&self, len: usize) -> bool {
         len <= LONGEST && self.room().is_some()
+    }
+
+    #[inline(always)]
+    pub(super) fn lacks_room_for(&self, len: usize) -> bool {
+        len > SHORT && len <= LONGEST && self.room().is_none()
+    }
+
+    /// See `Ring::room_wanted`.
+    pub(super) fn room_wanted(&self) -> &AtomicU64 {
+        // SAFETY: a word of the lane that has the dialogue, mapped as its lines are, and only used atomically.
+        unsafe { self.room_wanted.as_ref() }
     }
 
     /// Where the body of the next part goes, or is.
@@ -417,12 +430,6 @@ impl Outbound {
         };
         self.producer.behind_a_turn();
         self.announce()
-    }
-
-    /// Before such a read is asked for: whether its answer could be said if there was more room.
-    #[inline(always)]
-    pub(super) fn lacks_room_for_answer(&self, len: u64) -> bool {
-        len > SHORT as u64 && self.dialogue.as_ref().is_some_and(|dialogue| dialogue.room().is_none())
     }
 
     /// Before a long body is copied: the time, if that is to be timed.

@@ -4,7 +4,7 @@
 //! | line of the control block | written by | holds |
 //! | --- | --- | --- |
 //! | claimer | the sender, once | its instance, its address |
-//! | hot | the receiver, seldom | whether it polls this ring without a bell, and how quickly bodies go through it and by turns |
+//! | hot | the receiver, seldom | whether it polls this ring without a bell, how quickly bodies go through it and by turns, whether it wants a large one |
 //! | taken | the receiver, every few records and around each read | the credit, how far it has read, here and in the dialogue, whether it reads |
 //! | sender | the sender, seldom | whether it has closed, is starved, or takes records back (`recall`); how quickly it copies to either place |
 //! | pieces | both, for a dual copy | which pieces nobody has taken yet (`dual_copy`) |
@@ -32,6 +32,7 @@ const AT_CLAIMER_LEN: usize = 8;
 const AT_HOT: usize = LINE;
 const AT_COPIES: usize = AT_HOT + 8;
 const AT_COPIES_BY_TURNS: usize = AT_HOT + 16;
+const AT_ROOM_WANTED: usize = AT_HOT + 24;
 const AT_TAKEN: usize = 2 * LINE;
 const AT_SEEN: usize = AT_TAKEN + 8;
 const AT_READING: usize = AT_SEEN + 8;
@@ -211,6 +212,7 @@ impl Ring {
             AT_HOT,
             AT_COPIES,
             AT_COPIES_BY_TURNS,
+            AT_ROOM_WANTED,
             AT_TAKEN,
             AT_SEEN,
             AT_READING,
@@ -266,6 +268,11 @@ impl Ring {
     #[inline]
     pub(super) fn copies_by_turns(&self) -> &AtomicU64 {
         self.word(AT_COPIES_BY_TURNS)
+    }
+
+    /// Whether the receiver wants a large ring, for the room that the dialogue in this lane then has.
+    pub(super) fn room_wanted(&self) -> &AtomicU64 {
+        self.word(AT_ROOM_WANTED)
     }
 
     pub(super) fn sender(&self) -> &AtomicU64 {

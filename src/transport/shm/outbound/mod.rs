@@ -12,6 +12,7 @@ use super::ahead;
 use super::attention;
 use super::copy_speed::{self, Sampler};
 use super::dialogue::{self, Dialogue, Said, is_said};
+use super::dialogue_room::{RoomWish, room_needed};
 use super::direct_access::RegionCache;
 use super::doorbell::Doorbell;
 use super::endpoint_file::EndpointFile;
@@ -33,8 +34,6 @@ use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// So many long answers are asked for before there is room made for them.
-const LONG_ANSWERS: u8 = 16;
 /// How long after a refusal a large ring is asked for again.
 const ENLARGE_RETRY_MS: u64 = 100;
 
@@ -64,7 +63,7 @@ pub(super) struct Outbound {
     own_instance: u64,
     /// Our own endpoint's, from which the peer's is rung.
     bell: Arc<Doorbell>,
-    path: PathBuf,
+    pub(super) path: PathBuf,
     warn: fn(&str),
     /// The position at which we went on in a large ring.
     pub(super) small_ring_end: Option<u64>,
@@ -85,8 +84,7 @@ pub(super) struct Outbound {
     pushed_at: u64,
     /// There was no poll between the last two pushes of messages.
     several_in_a_row: bool,
-    /// How many long answers were asked for by turns while there was no room for them there.
-    long_answers: u8,
+    pub(super) room_wish: RoomWish,
 }
 
 /// What became of a record.
@@ -166,7 +164,7 @@ impl Outbound {
             idle_since: None,
             pushed_at: u64::MAX,
             several_in_a_row: false,
-            long_answers: 0,
+            room_wish: RoomWish::default(),
         })
     }
 
@@ -194,16 +192,18 @@ impl Outbound {
             Packet::Segment => self.is_speaking(),
             _ => !self.several_in_a_row && is_said(header),
         };
-        if is_said && header.packet == Packet::Read && self.lacks_room_for_answer(header.total) {
-            self.make_room_for_answers();
-        }
-        if is_said
-            && self.may_say(len)
-            && let Some(from) = fill::in_one_piece(&body, len)
-        {
-            let [first, second, third, fourth] = header.words();
-            // SAFETY: that is where the body lies.
-            return unsafe { self.say(first, second, third, fourth, from, len) };
+        if is_said {
+            if self.lacks_room_for(room_needed(header, len)) {
+                self.wish_for_room();
+            }
+            if self.may_say(len)
+                && let Some(from) = fill::in_one_piece(&body, len)
+            {
+                let [first, second, third, fourth] = header.words();
+                // SAFETY: that is where the body lies.
+                return unsafe { self.say(first, second, third, fourth, from, len) };
+            }
+            self.heed_wish_for_room();
         }
         self.write(header.words(), body, !header.packet.is_answer())
     }
@@ -355,7 +355,7 @@ impl Outbound {
     }
 
     /// Goes on in a large ring, if there is memory for one.
-    fn enlarge(&mut self) -> bool {
+    pub(super) fn enlarge(&mut self) -> bool {
         let now = clock::monotonic_ms();
         if self
             .enlarge_refused_at
@@ -383,22 +383,8 @@ impl Outbound {
         }
     }
 
-    /// The peer's answers are too long for the few lines of the dialogue: goes on in a large ring, which has more, if the
-    /// dialogue is in this lane, and many have been asked for.
-    #[cold]
-    pub(super) fn make_room_for_answers(&mut self) {
-        self.long_answers = self.long_answers.saturating_add(1);
-        if self.has_dialogue()
-            && self.long_answers == LONG_ANSWERS
-            && !self.ring.is_large()
-            && shared::is_half_free(&self.path)
-        {
-            self.enlarge();
-        }
-    }
-
     /// Whether the pair's dialogue is in this lane, or will be.
-    fn has_dialogue(&self) -> bool {
+    pub(super) fn has_dialogue(&self) -> bool {
         self.own_instance < self.instance()
     }
 

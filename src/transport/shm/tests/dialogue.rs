@@ -196,29 +196,34 @@ fn a_message_of_several_packets_is_one_turn() {
     assert_eq!(pair.positions(), before, "nothing went through the rings");
 }
 
-/// In whichever of the two lanes the room is that they need.
+/// Of long reads and of long writes, in whichever of the two lanes the room is that they need.
 #[test]
-fn answers_to_long_reads_are_turns_after_some() {
-    for reader in 0..2 {
-        for first in 0..2 {
+fn what_one_side_sends_goes_by_turns_when_it_has_lacked_the_room_for_some_time() {
+    let long = vec![7; 4096];
+    let read = Header {
+        total: 4096,
+        ..Header::new(Packet::Read, 0)
+    };
+    let [reply, write, acked] = [Packet::Reply, Packet::Write, Packet::Acked].map(|packet| Header::new(packet, 0));
+    let (reads, writes) = (
+        [(read, vec![]), (reply, long.clone())],
+        [(write, long), (acked, vec![])],
+    );
+    for (first, initiator) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
+        for operation in [&reads, &writes] {
             let mut pair = Pair::meet_with_first(first);
-            let target = 1 - reader;
-            let mut begun = pair.turns(reader);
-            for read in 0..40 {
-                let ask = Header {
-                    total: 4096,
-                    ..Header::new(Packet::Read, read)
-                };
-                assert_eq!(pair.push_packet(reader, ask, vec![]), Push::Done);
-                pair.read_all(target);
-                let answer = Header::new(Packet::Reply, read);
-                assert_eq!(pair.push_packet(target, answer, vec![read as u8; 4096]), Push::Done);
-                pair.read_all(reader);
-                if read == 20 {
-                    begun = pair.turns(reader);
+            let mut begun = 0;
+            for count in 0..60 {
+                if count == 40 {
+                    begun = pair.turns(initiator);
+                }
+                for (who, (header, body)) in [initiator, 1 - initiator].into_iter().zip(operation) {
+                    assert_eq!(pair.push_packet(who, *header, body.clone()), Push::Done);
+                    pair.read_all(1 - who);
                 }
             }
-            assert_eq!(pair.turns(reader), begun + 2 * 19, "{reader} {first}");
+            let kind = operation[0].0.packet;
+            assert_eq!(pair.turns(initiator), begun + 2 * 20, "{kind:?} {first} {initiator}");
         }
     }
 }

@@ -1,0 +1,72 @@
+//! Room for the long turns of a dialogue: what does not fit its few lines lies behind the large ring of the lane that it is in.
+//!
+//! That ring is there soon where both sides send long bodies. Where one does, to be answered or acknowledged, the dialogue may be in
+//! the other's lane, and where one only reads, in its own. So who has lacked the room for some time makes it, or asks the other
+//! side to. Called by `outbound`.
+
+use super::dialogue::Dialogue;
+use super::outbound::Outbound;
+use crate::engine::wire::{Header, Packet};
+use crate::sys::shared;
+use core::sync::atomic::Ordering;
+use std::sync::Arc;
+
+/// So many packets lack the room before it is made, as it takes `lane::LARGE_BYTES`.
+const PATIENCE: u8 = 32;
+
+/// How many bytes of a turn such a packet needs, or its answer.
+#[inline(always)]
+pub(super) fn room_needed(header: &Header, len: usize) -> usize {
+    match header.packet {
+        Packet::Read => header.total as usize,
+        _ => len,
+    }
+}
+
+#[derive(Debug, Default)]
+pub(super) struct RoomWish {
+    /// How many of our packets lacked it.
+    lacked: u8,
+    /// The peer has asked for it.
+    heeded: bool,
+}
+
+impl Outbound {
+    /// Whether a body of so many bytes could be a turn if the dialogue had more room.
+    #[inline(always)]
+    pub(super) fn lacks_room_for(&self, len: usize) -> bool {
+        let lacks = |dialogue: &Arc<Dialogue>| dialogue.lacks_room_for(len);
+        self.dialogue.as_ref().is_some_and(lacks)
+    }
+
+    /// A packet that may be a turn lacks the room, or its answer will.
+    #[cold]
+    pub(super) fn wish_for_room(&mut self) {
+        self.room_wish.lacked = self.room_wish.lacked.saturating_add(1);
+        if self.room_wish.lacked != PATIENCE {
+            return;
+        }
+        if self.has_dialogue() {
+            return self.make_dialogue_room();
+        }
+        if let Some(dialogue) = &self.dialogue {
+            dialogue.room_wanted().store(1, Ordering::Relaxed);
+        }
+    }
+
+    /// A packet of ours might have been a turn, if it had been our turn. Maybe the peer has lacked the room to end its own.
+    #[inline(never)]
+    pub(super) fn heed_wish_for_room(&mut self) {
+        if self.room_wish.heeded || !self.has_dialogue() || self.ring.room_wanted().load(Ordering::Relaxed) == 0 {
+            return;
+        }
+        self.room_wish.heeded = true;
+        self.make_dialogue_room();
+    }
+
+    fn make_dialogue_room(&mut self) {
+        if !self.ring.is_large() && shared::is_half_free(&self.path) {
+            self.enlarge();
+        }
+    }
+}
