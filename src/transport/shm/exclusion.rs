@@ -88,6 +88,10 @@ mod model {
         /// How many records there are: one word stands for a ring's control words.
         tail: AtomicU64,
         records: [UnsafeCell<u64>; 3],
+        /// One turn of a dialogue: its word, which is 1 when it is there, what it says, and whether it was read.
+        word: AtomicU64,
+        turn: UnsafeCell<u64>,
+        heard: AtomicU64,
     }
 
     impl ExclusionWords for Model {
@@ -195,6 +199,78 @@ mod model {
     #[test]
     fn each_is_read_or_taken_back() {
         check(Barrier::Both);
+    }
+
+    /// Writes a turn, takes it back if it may, and sends a record. Says whether it was taken back. `looks`: at whether the turn was
+    /// read, which `seen` does not tell.
+    fn say(model: &Model, looks: bool) -> bool {
+        // SAFETY: the turn is the sender's; loom proves it.
+        model.turn.with_mut(|turn| unsafe { *turn = 1 });
+        model.word.store(1, Ordering::Release);
+        let fenced = || {
+            fence(Ordering::SeqCst);
+            true
+        };
+        let taken = take_back(model, model.seen(), fenced, || {
+            if looks && model.heard.load(Ordering::Acquire) != 0 {
+                return false;
+            }
+            // SAFETY: the receiver does not read while a turn is taken back; loom proves it.
+            model.turn.with_mut(|turn| unsafe { *turn = 0 });
+            model.word.store(0, Ordering::Relaxed);
+            true
+        });
+        push(model, LAST);
+        taken == Some(true)
+    }
+
+    /// One poll: reads the turn if it is there, then the ring. Says what was read.
+    fn hear(model: &Model) -> Vec<u64> {
+        let mut read = Vec::new();
+        let is_said = || model.heard.load(Ordering::Relaxed) == 0 && model.word.load(Ordering::Acquire) != 0;
+        let has_news = is_said() || model.tail.load(Ordering::Acquire) != 0;
+        if !has_news || !may_read(model, false, || fence(Ordering::SeqCst)) {
+            loom::thread::yield_now();
+            return read;
+        }
+        if is_said() {
+            // SAFETY: the turn was written, and the sender does not take it back now; loom proves it.
+            read.push(model.turn.with(|turn| unsafe { *turn }));
+            model.heard.store(1, Ordering::Release);
+        }
+        if model.tail.load(Ordering::Acquire) != 0 {
+            // SAFETY: the record was sent, and is never taken back.
+            read.push(model.records[0].with(|record| unsafe { *record }));
+        }
+        has_read(model, 0);
+        read
+    }
+
+    fn check_turn(looks: bool) {
+        let mut builder = loom::model::Builder::new();
+        builder.preemption_bound = Some(3);
+        builder.check(move || {
+            let model = Arc::new(Model::default());
+            let theirs = model.clone();
+            let sender = loom::thread::spawn(move || say(&theirs, looks));
+            let mut read = Vec::new();
+            while read.last() != Some(&LAST) {
+                read.extend(hear(&model));
+            }
+            let expected: &[u64] = if sender.join().unwrap() { &[LAST] } else { &[1, LAST] };
+            assert_eq!(read, expected);
+        });
+    }
+
+    #[test]
+    fn a_turn_is_read_or_taken_back() {
+        check_turn(true);
+    }
+
+    #[test]
+    #[should_panic(expected = "assertion")]
+    fn a_missing_look_at_what_was_read_is_found() {
+        check_turn(false);
     }
 
     #[test]
