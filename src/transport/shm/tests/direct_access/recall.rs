@@ -15,7 +15,7 @@ pub(super) fn write_header(at: usize) -> Header {
 pub(super) fn judge(header: &Header, len: usize, places: &mut Vec<u64>) -> Recall {
     match header.packet {
         Packet::Write => {
-            places.push(header.tag - BASE);
+            places.push(header.tag.wrapping_sub(BASE));
             Recall::Write(RemotePart {
                 addr: header.tag,
                 len,

@@ -3,6 +3,7 @@
 use super::recall::{judge, kinds, recall, write_header};
 use super::*;
 use crate::transport::shm::dialogue::Dialogue;
+use crate::transport::shm::lane::DIALOGUE_AT;
 use proptest::prelude::*;
 
 /// A target and an initiator that have met, and the next turn is the initiator's.
@@ -145,6 +146,33 @@ fn a_turn_that_cannot_be_carried_out_stays() {
         sink.packets.iter().map(|(_, header, _)| header.tag).collect::<Vec<_>>(),
         [write_header(LEN).tag, write_header(0).tag]
     );
+}
+
+/// Its lines are the peer's to write as well: whatever it has put there, what is done is within its region.
+#[test]
+fn a_turn_that_the_peer_has_written_over_does_no_harm() {
+    let words = DIALOGUE_AT / 8..DIALOGUE_AT / 8 + 12;
+    for (word, value) in words.flat_map(|word| [0, 5, 0x2000, 0x4000, 0xffff, 1 << 40, !0].map(|value| (word, value))) {
+        let memory = Memory::private();
+        let (mut p, back) = pair_with_turn(&memory);
+        push_said(&mut p, &write_header(100), &[1; 200], true);
+        let theirs = p.target.peers.get(back).unwrap().out.as_ref().unwrap();
+        let lane = if theirs.has_dialogue() { theirs } else { out(&p) };
+        lane.ring().set_word(word, value);
+        let done = recall(&mut p.end, p.to);
+        let written = (0..LEN)
+            .filter(|at| memory.byte(*at).load(Ordering::Relaxed) != 0)
+            .count();
+        assert!(
+            written <= if done == Some(1) { 320 } else { 0 },
+            "{word} {value:x}: {done:?} {written}"
+        );
+        let mut sink = Kept::default();
+        for _ in 0..20 {
+            p.target.poll(&mut sink, 64);
+            p.end.poll(&mut sink, 64);
+        }
+    }
 }
 
 /// While the target reads, and passes the turn back now and then, each write is done exactly once.
