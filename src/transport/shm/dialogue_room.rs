@@ -27,8 +27,8 @@ pub(super) fn room_needed(header: &Header, len: usize) -> usize {
 pub(super) struct RoomWish {
     /// How many of our packets lacked it.
     lacked: u8,
-    /// This lane's room is there, or was asked for, or the dialogue is in the other.
-    settled: bool,
+    /// The peer has asked for it.
+    heeded: bool,
 }
 
 impl Outbound {
@@ -57,20 +57,14 @@ impl Outbound {
     /// A packet of ours might have been a turn, if it had been our turn. Maybe the peer has lacked the room to end its own.
     #[inline(always)]
     pub(super) fn heed_wish_for_room(&mut self) {
-        if !self.room_wish.settled {
-            self.look_for_wish();
+        // The word is in a line that is read with each push anyway.
+        if self.ring.room_wanted().load(Ordering::Relaxed) != 0 && !self.room_wish.heeded {
+            self.room_wish.heeded = true;
+            self.make_dialogue_room();
         }
     }
 
     #[cold]
-    fn look_for_wish(&mut self) {
-        let is_wanted = self.has_dialogue() && self.ring.room_wanted().load(Ordering::Relaxed) != 0;
-        if is_wanted {
-            self.make_dialogue_room();
-        }
-        self.room_wish.settled = is_wanted || self.ring.is_large() || !self.has_dialogue();
-    }
-
     fn make_dialogue_room(&mut self) {
         if !self.ring.is_large() && shared::is_half_free(&self.path) {
             self.enlarge();
