@@ -112,6 +112,12 @@ impl RmaPeer {
     }
 }
 
+/// One more, or one less. Returns whether there are any.
+fn count(of: &mut u32, begins: bool) -> bool {
+    *of = if begins { *of + 1 } else { of.saturating_sub(1) };
+    *of > 0
+}
+
 impl Peer {
     pub(super) fn rma_mut(&mut self) -> &mut RmaPeer {
         self.rma.get_or_insert_default()
@@ -119,26 +125,14 @@ impl Peer {
 
     /// One more, or one less, of our long operations is in flight.
     pub(super) fn count_long_op(&mut self, begins: bool) {
-        let long_ops = &mut self.rma_mut().long_ops;
-        *long_ops = if begins {
-            *long_ops + 1
-        } else {
-            long_ops.saturating_sub(1)
-        };
-        let whether = *long_ops > 0;
-        self.detours.set(Detours::LONG_OPS, whether);
+        let any = count(&mut self.rma_mut().long_ops, begins);
+        self.detours.set(Detours::LONG_OPS, any);
     }
 
     /// One more, or one less, of the peer's operations is landing.
     pub(super) fn count_landing(&mut self, begins: bool) {
-        let landing = &mut self.rma_mut().landing;
-        *landing = if begins {
-            *landing + 1
-        } else {
-            landing.saturating_sub(1)
-        };
-        let whether = *landing > 0;
-        self.detours.set(Detours::LANDING, whether);
+        let any = count(&mut self.rma_mut().landing, begins);
+        self.detours.set(Detours::LANDING, any);
     }
 
     /// Answers that wait to be pushed, but for acknowledgements.
