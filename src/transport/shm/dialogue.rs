@@ -13,7 +13,7 @@
 //! A message of several packets is a turn of several parts, each in lines of its own, so that one is read while the next is
 //! written. Only with the last the next turn is the reader's.
 //!
-//! Called by `outbound` and `inbound`, whose parts in this are here too; opened by `ShmTransport` and `housekeeping`. Of the engine's
+//! Called by `outbound`, `inbound` and `recall`, whose parts in this are here too; opened by `ShmTransport` and `housekeeping`. Of the engine's
 //! headers it knows which answer each other.
 
 use super::copy_speed;
@@ -186,7 +186,7 @@ impl Dialogue {
     fn unsay(&self) {
         let before = self.turn() - 1;
         self.turn.store(before, Ordering::Relaxed);
-        // The other side has written that turn itself, so it waits for none of that number.
+        // No side waits for a turn of that number: the other has written it, or it is 0.
         self.word()
             .store((before & FIELD) << FIELD_BITS << LOW_BITS, Ordering::Relaxed);
     }

@@ -184,32 +184,30 @@ impl Outbound {
     }
 
     fn carry_out_one(&mut self, one: &Unread) -> bool {
-        match &one.place {
+        let (at, len) = match &one.place {
             Place::Record { rows, record, .. } => {
                 // SAFETY: `exclusion::take_back` keeps the receiver from reading until this is done.
                 let body = unsafe { rows.body(*record) };
-                // SAFETY: the body is valid for as long as the record is ours: the copy is done before `take_back`
-                // ends.
-                let body = unsafe { UserBuf::new(body.as_mut_ptr(), body.len()) };
-                let done = self.copy(body, &one.recall);
-                if done {
-                    rows.write_header(*record, RECALLED);
-                }
-                done
+                (body.as_mut_ptr(), body.len())
             }
             Place::Turn => {
                 let Some((_, body)) = self.said_last() else {
                     return false;
                 };
-                // SAFETY: the body is this side's as the turn is, until the turn is taken back. It is only read.
-                let body = unsafe { UserBuf::new(body.as_ptr().cast_mut(), body.len()) };
-                let done = self.copy(body, &one.recall);
-                if done {
-                    self.take_back_turn();
-                }
-                done
+                (body.as_ptr().cast_mut(), body.len())
             }
+        };
+        // SAFETY: the body is valid for as long as the packet is ours: the copy, which only reads it, is done before `take_back`
+        // ends.
+        let body = unsafe { UserBuf::new(at, len) };
+        if !self.copy(body, &one.recall) {
+            return false;
         }
+        match &one.place {
+            Place::Record { rows, record, .. } => rows.write_header(*record, RECALLED),
+            Place::Turn => self.take_back_turn(),
+        }
+        true
     }
 
     fn copy(&mut self, body: UserBuf, recall: &Recall) -> bool {

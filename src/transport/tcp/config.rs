@@ -13,7 +13,7 @@ use std::time::Duration;
 /// 115 of 512, 173 of 1 MiB.
 pub(super) const MAX_BODY: usize = 512 << 10;
 
-/// The longest `Limits::short_read`: what comes behind one may have its bytes copied, without which longer ones are quicker.
+/// Longer reads are not short ones (`Limits::short_read`): without the copy that those may need they are quicker.
 const MAX_SHORT_READ: usize = 64 << 10;
 
 /// What the provider's variables and options set.
