@@ -2,11 +2,13 @@
 //!
 //! Knows nothing of what queues and counters hold. Called by `cq`, `cntr` and `eq`.
 //!
-//! - `bell`: what threads sleep on; `block`: waiting and fi_trywait, written once;
+//! - `bell`: what threads sleep on; `block`: waiting and fi_trywait, written once; `look_out`: how long a wait goes on looking
+//!   before it sleeps;
 //! - `set`: wait sets of several objects; `ringer`: the thread behind FI_WAIT_MUTEX_COND.
 
 pub mod bell;
 pub mod block;
+mod look_out;
 mod ringer;
 pub mod set;
 

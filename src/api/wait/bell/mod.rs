@@ -8,6 +8,7 @@
 //! A child of fork shares the descriptors with its parent, and leaves them alone. Knows nothing of queues and counters.
 //! Called by `wait::block` and by whatever brings news.
 
+use super::look_out::LookOuts;
 use crate::abi::types::{FI_EINVAL, fi_wait_obj};
 use crate::abi::types::{FI_WAIT_FD, FI_WAIT_MUTEX_COND, FI_WAIT_POLLFD, FI_WAIT_UNSPEC, FI_WAIT_YIELD};
 use crate::api::errno::{Errno, Result};
@@ -31,6 +32,8 @@ pub struct Bell {
     /// None for FI_WAIT_YIELD: its waiters poll, as those in a child of fork do.
     fds: Option<Fds>,
     state: Mutex<BellState>,
+    /// Whether waits go on looking before they sleep.
+    pub(super) look_outs: LookOuts,
 }
 
 #[derive(Debug)]
@@ -86,6 +89,7 @@ impl Bell {
             object,
             fds,
             state: Mutex::default(),
+            look_outs: LookOuts::default(),
         })
     }
 

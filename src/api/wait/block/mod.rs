@@ -1,4 +1,4 @@
-//! Waiting, written once: look, announce, sleep, look again, until there is an answer or the time is over.
+//! Waiting, written once: look for a while, announce, sleep, look again, until there is an answer or the time is over.
 //!
 //! Knows bells, not what is looked for, which comes in closures. Called by queues, counters and wait sets.
 
@@ -29,6 +29,7 @@ pub fn block<R>(
     mut announce: impl FnMut() -> bool,
 ) -> core::result::Result<R, Stopped> {
     let end = deadline(timeout);
+    let look_out = bell.look_outs.begin();
     let mut sleeper = bell.enter();
     let mut refused = 0;
     loop {
@@ -37,6 +38,9 @@ pub fn block<R>(
             return Ok(answer);
         }
         let left = left(end).ok_or(Stopped::TimedOut)?;
+        if look_out.goes_on() {
+            continue;
+        }
         bell.quiet();
         if !announce() {
             refused += 1;

@@ -1,3 +1,4 @@
+use super::super::look_out::LookOuts;
 use super::*;
 use crate::abi::types::{FI_WAIT_FD, FI_WAIT_YIELD};
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -66,4 +67,26 @@ fn a_refused_announcement_is_no_sleep() {
     assert_eq!(trywait(&bell, || false, || false), Err(Errno(FI_EAGAIN)));
     assert_eq!(trywait(&bell, || true, || true), Err(Errno(FI_EAGAIN)));
     assert_eq!(trywait(&bell, || false, || true), Ok(()));
+}
+
+#[test]
+fn a_wait_looks_out_before_it_announces_a_sleep() {
+    let answer_at = |look_outs, last: u32| {
+        let mut bell = Bell::new(FI_WAIT_FD).unwrap();
+        bell.look_outs = look_outs;
+        let (mut looks, mut announced_after) = (0, None);
+        let look = |_| {
+            looks += 1;
+            (looks == last).then_some(())
+        };
+        let announced = &mut announced_after;
+        let announce = || {
+            announced.get_or_insert(());
+            false
+        };
+        assert_eq!(block(&bell, -1, look, announce), Ok(()));
+        announced_after.is_some()
+    };
+    assert!(!answer_at(LookOuts::endless(), 1000), "it sleeps although it looks out");
+    assert!(answer_at(LookOuts::none(), 2), "it does not sleep");
 }
