@@ -1,4 +1,5 @@
-/* How long it takes until who sleeps in fi_cq_sread has a message: each is sent a while after the other went to sleep. */
+/* How long it takes until who waits in fi_cq_sread has a message: one that is sent at once, and one that is sent a while after the
+ * other went to sleep. */
 #include "talk.h"
 
 #define ASLEEP 50e-6	/* seconds until the other sleeps, with certainty enough */
@@ -26,7 +27,8 @@ static void sleep_for_message(void)
 	}
 }
 
-static double wake_up(struct side *me, size_t size, long count)
+/* Messages to and fro, each `pause` seconds after the one before came; seconds for `count` one way, without the pauses. */
+static double to_and_fro(struct side *me, size_t size, long count, double pause)
 {
 	mark(&sleeper, size);
 	double start = now();
@@ -37,17 +39,28 @@ static double wake_up(struct side *me, size_t size, long count)
 				sleep_for_message();
 				continue;
 			}
-			for (double until = now() + ASLEEP; now() < until;)
+			for (double until = now() + pause; pause > 0 && now() < until;)
 				;
 			post(&sleeper, fi_tinject(sleeper.ep, sleeper.tx, size, sleeper.peer, TAG));
 		}
 	}
-	double took = (now() - start) / 2 - ASLEEP * (double)count;
+	double took = (now() - start) / 2 - pause * (double)count;
 	check(&sleeper, size);
 	return took;
 }
 
+static double at_once(struct side *me, size_t size, long count)
+{
+	return to_and_fro(me, size, count, 0);
+}
+
+static double wake_up(struct side *me, size_t size, long count)
+{
+	return to_and_fro(me, size, count, ASLEEP);
+}
+
 const struct work waking[] = {
+	{ .name = "latency-sread", .unit = NANOSECONDS, .sizes = eight, .round = at_once, .prepare = open_sleeper },
 	{ .name = "wake-up", .unit = NANOSECONDS, .sizes = eight, .round = wake_up, .prepare = open_sleeper },
 	{ .name = NULL },
 };
