@@ -29,7 +29,6 @@ mod config;
 mod copy_speed;
 mod delivery;
 mod dialogue;
-mod dialogue_room;
 mod direct_access;
 mod doorbell;
 mod dual_copy;

@@ -13,23 +13,23 @@
 //! A message of several packets is a turn of several parts, each in lines of its own, so that one is read while the next is
 //! written. Only with the last the next turn is the reader's.
 //!
-//! Called by `outbound`, `inbound` and `recall`, whose parts in this are here too; opened by `ShmTransport` and `housekeeping`. Of the engine's
-//! headers it knows which answer each other.
+//! - `sides`: what a sender says and a receiver hears; `room`: memory for long turns, made when it lacks.
+//!
+//! This file is what the two sides share. Opened by `ShmTransport` and `housekeeping`. Of the engine's headers it knows which are
+//! the parts of one message.
 
-use super::copy_speed;
-use super::delivery::{Delivery, deliver};
-use super::fill;
-use super::inbound::Inbound;
+mod room;
+mod sides;
+
 use super::lane::{DIALOGUE_BYTES, LargeMap, Ring};
-use super::outbound::{Outbound, Written};
 use super::ring::LINE;
-use crate::engine::port::Sink;
-use crate::engine::wire::{self, Packet};
+use crate::engine::wire::Packet;
 use crate::sys::shared::FileMap;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+pub(super) use room::{RoomWish, room_needed};
+pub(super) use sides::{Said, is_said};
 use std::sync::{Arc, OnceLock};
-use std::time::Instant;
 
 // The word of a part, from the top: the low bits of its turn's number, those of the position, whether the turn goes on behind it,
 // and the length of the body.
@@ -57,6 +57,8 @@ pub(super) const LONGEST_TURN: usize = PARTS * LONGEST;
 const STEP: usize = 2 * LINE;
 /// What is behind the large ring, in whole pages.
 pub(super) const ROOM: usize = (LONGEST_TURN + PARTS * STEP).next_multiple_of(4096);
+const FIRST: u8 = Packet::First as u8;
+const SEGMENT: u8 = Packet::Segment as u8;
 /// A count of parts: that of turns above, and below that of the parts of the turn under way.
 const PART_BITS: u32 = 4;
 const _: () = assert!(PARTS < 1 << PART_BITS);
@@ -348,157 +350,5 @@ pub(super) fn clear_room(lane: &Ring) {
         // SAFETY: there are as many parts. Their words are aligned, and only used atomically.
         let word = unsafe { &*line_of(room, part).cast::<AtomicU64>() };
         word.store(0, Ordering::Relaxed);
-    }
-}
-
-const FIRST: u8 = Packet::First as u8;
-const SEGMENT: u8 = Packet::Segment as u8;
-
-/// What we have said last; nothing yet, if that is of no parts.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Said {
-    /// `Dialogue::parts`, once it is read.
-    parts: u64,
-    /// Where its turn stands among the records of our ring.
-    position: u64,
-}
-
-/// Whether such a packet may begin a turn: it answers another, or is answered with one packet.
-#[inline(always)]
-pub(super) fn is_said(header: &wire::Header) -> bool {
-    match header.packet {
-        Packet::Eager
-        | Packet::Write
-        | Packet::Atomic
-        | Packet::FetchAtomic
-        | Packet::CompareAtomic
-        | Packet::Reply
-        | Packet::Acked => true,
-        Packet::Read => header.total <= LONGEST as u64,
-        _ => false,
-    }
-}
-
-impl Outbound {
-    /// Whether the next turn of the dialogue is ours, or goes on, and there is room for such a body.
-    #[inline(always)]
-    pub(super) fn may_say(&self, len: usize) -> bool {
-        self.dialogue.as_ref().is_some_and(|dialogue| dialogue.may_say(len))
-    }
-
-    /// Whether our turn goes on.
-    #[inline(always)]
-    pub(super) fn is_speaking(&self) -> bool {
-        self.dialogue.as_ref().is_some_and(|dialogue| dialogue.is_open())
-    }
-
-    /// Writes the next part of the dialogue. Is given words and an address, so that on the way to the ring neither header nor body
-    /// need be in memory.
-    ///
-    /// # Safety
-    /// `len` bytes are readable at `from`.
-    #[inline(never)]
-    pub(super) unsafe fn say(
-        &mut self,
-        first: u64,
-        second: u64,
-        third: u64,
-        fourth: u64,
-        from: *const u8,
-        len: usize,
-    ) -> Written {
-        let started = if len < fill::LONG { None } else { self.start_saying(len) };
-        let Some(dialogue) = &self.dialogue else {
-            return Written::Gone;
-        };
-        let position = self.producer.position();
-        let begins = !dialogue.is_open();
-        let said = dialogue.say([first, second, third, fourth], len, position, |room| {
-            // SAFETY: the caller's promise. No memory that may be sent is the dialogue's.
-            unsafe { core::ptr::copy_nonoverlapping(from, room.as_mut_ptr(), room.len()) };
-        });
-        if said.is_none() {
-            return Written::Full;
-        }
-        if let Some(started) = started {
-            let took = copy_speed::per_byte(len, started.elapsed());
-            self.ring.saying().store(took, Ordering::Relaxed);
-        }
-        self.said = Said {
-            parts: dialogue.parts(),
-            position: if begins { position } else { self.said.position },
-        };
-        self.producer.behind_a_turn();
-        self.announce()
-    }
-
-    /// Before a long body is copied: the time, if that is to be timed.
-    #[cold]
-    fn start_saying(&mut self, len: usize) -> Option<Instant> {
-        let known = self.copies_by_turns();
-        self.timer_of_turns.start(len, known)
-    }
-
-    /// Whether the peer has read all that we have said.
-    #[inline(always)]
-    pub(super) fn is_heard(&self) -> bool {
-        // SYNC POINT heard: acquire.
-        self.said.parts == 0 || self.ring.heard().load(Ordering::Acquire) >= self.said.parts
-    }
-
-    /// The position before which our last turn stands, if the peer has not read it.
-    pub(super) fn unheard(&self) -> Option<u64> {
-        (!self.is_heard()).then_some(self.said.position)
-    }
-
-    /// Header and body of our last turn, which the peer has not read.
-    pub(super) fn said_last(&self) -> Option<([u64; 4], &[u8])> {
-        self.dialogue.as_ref()?.last()
-    }
-
-    /// Our last turn was carried out without the peer, so the next one is ours again. See `Dialogue::unsay`.
-    pub(super) fn take_back_turn(&mut self) {
-        if let Some(dialogue) = &self.dialogue {
-            dialogue.unsay();
-        }
-        self.said = Said::default();
-    }
-}
-
-impl Inbound {
-    /// Delivers the next part of the dialogue.
-    #[inline(never)]
-    pub(super) fn hear<S: Sink>(&mut self, sink: &mut S) -> Delivery {
-        let Some(dialogue) = &self.dialogue else {
-            return Delivery::Broken;
-        };
-        let Some((words, body, goes_on)) = dialogue.hear() else {
-            return Delivery::Broken;
-        };
-        let started = self.speed_of_turns.start(body.len());
-        let header = wire::Header::from_words(words);
-        if !header.is_some_and(|header| sink.take(self.peer, &header, body)) {
-            match deliver(sink, self.peer, &mut self.help, words, body) {
-                Delivery::Done => {}
-                other => return other,
-            }
-        }
-        let len = body.len();
-        dialogue.heard(goes_on);
-        if let Some(started) = started {
-            self.copied_of_turn(len, started.elapsed());
-        }
-        Delivery::Done
-    }
-
-    /// Both sides have a ring: whose instance is the smaller one has the dialogue in the lane that it has in the other's file.
-    pub(super) fn open_dialogue(&mut self, out: &mut Outbound, own_instance: u64) {
-        if self.ending || out.instance() != self.ring.claimed_by() {
-            return;
-        }
-        if own_instance < out.instance() {
-            self.dialogue = Some(Arc::new(Dialogue::new(out.ring(), true)));
-        }
-        out.dialogue = self.dialogue.clone();
     }
 }

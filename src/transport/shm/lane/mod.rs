@@ -11,18 +11,22 @@
 //! | helped | the sender, for a dual copy | how many pieces it has copied |
 //! | the last six | both, by turns | what they say to each other (`dialogue`) |
 //!
+//! - `rows`: those words and the lines of a ring, as they are read and written.
+//!
 //! Two lanes share a page, so the memory of one is released when the other is free too and nobody is claiming it. Knows
 //! nothing of what records mean; made by `outbound` and `housekeeping`, used by them and by `inbound`.
 
+mod rows;
+
 use super::ahead;
 use super::dialogue;
-use super::exclusion::ExclusionWords;
 use super::layout::{FileHeader, LOCK_RINGS, MAX_RINGS, lanes_at, read_address};
 use super::name::ADDRESS_MAX;
-use super::ring::{CELL, Cells, Form, HEADER_AT, LINE, Record, Size};
+use super::ring::{Cells, LINE, Size};
 use crate::sys::shared::{self, FileMap};
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU64, Ordering};
+pub(super) use rows::Rows;
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::{Arc, OnceLock};
@@ -83,14 +87,6 @@ pub(super) fn large_bytes(with_dialogue: bool) -> usize {
 /// Allocates a lane's memory.
 fn allocate_lane(fd: BorrowedFd<'_>, index: usize) -> io::Result<()> {
     shared::allocate(fd, lane_at(index) as u64, LANE_BYTES as u64)
-}
-
-/// The lines of a ring, and the control block of its lane.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Rows {
-    lines: NonNull<u8>,
-    control: NonNull<u8>,
-    size: Size,
 }
 
 /// A lane, mapped: the ring in use, small or large, and its control block.
@@ -340,155 +336,6 @@ impl Ring {
         self.lanes
             .word(self.at + word % (LANE_BYTES / 8) * 8)
             .store(value, Ordering::Relaxed);
-    }
-}
-
-impl Rows {
-    /// A word of the control block. `at` is one of the constants above, never a number from a peer.
-    #[inline(always)]
-    fn word(&self, at: usize) -> &AtomicU64 {
-        assert!(at % 8 == 0 && at + 8 <= CONTROL_BYTES);
-        // SAFETY: within the control block, as asserted, and aligned; other processes use it as an atomic too. `Ring`,
-        // from which callers have the rows, keeps it mapped.
-        unsafe { &*self.control.as_ptr().add(at).cast::<AtomicU64>() }
-    }
-
-    /// The first byte of a cell, masked into the ring.
-    #[inline(always)]
-    fn cell(&self, cell: u64) -> *mut u8 {
-        let at = self.size.cell(cell) as usize * CELL;
-        // SAFETY: the mapping holds as many cells as the size tells.
-        unsafe { self.lines.as_ptr().add(at) }
-    }
-
-    /// The first word of the header of a record that begins with this cell.
-    #[inline(always)]
-    fn header(&self, cell: u64) -> *mut u64 {
-        // SAFETY: a header begins in its cell, behind the control word.
-        unsafe { self.cell(cell).add(HEADER_AT).cast() }
-    }
-
-    /// Writes the header of a record behind its control word. See `Form::Brief`.
-    #[inline(always)]
-    pub(super) fn write_header(&self, record: Record, header: [u64; 4]) {
-        let at = self.header(record.cell);
-        let [first, second, _, last] = header;
-        // SAFETY: as many words as the form has room for lie in the record, which is the producer's, and are aligned there.
-        unsafe {
-            match record.form {
-                Form::Brief if record.len > 0 => at.cast::<[u64; 2]>().write([first, second]),
-                Form::Brief => at.cast::<[u64; 3]>().write([first, second, last]),
-                Form::Near | Form::Far => at.cast::<[u64; 4]>().write(header),
-            }
-        }
-    }
-
-    /// What a record's header was. See `Form::Brief`.
-    #[inline(always)]
-    pub(super) fn read_header(&self, record: Record) -> [u64; 4] {
-        let at = self.header(record.cell);
-        // SAFETY: as many words as the form has lie in the record. A peer that breaks the protocol may write meanwhile, and
-        // change what is read; `wire::Header::from_words` checks whatever it is given.
-        unsafe {
-            match record.form {
-                Form::Brief => {
-                    let [first, second, last] = at.cast::<[u64; 3]>().read();
-                    let last = if record.len == 0 { last } else { record.len as u64 };
-                    [first, second, 0, last]
-                }
-                Form::Near | Form::Far => at.cast::<[u64; 4]>().read(),
-            }
-        }
-    }
-
-    /// The body of a record.
-    ///
-    /// # Safety
-    /// The record is this side's: reserved and not published yet, or read and not released yet, so it lies within the
-    /// ring. A peer that breaks the protocol can change the bytes, nothing else.
-    #[inline(always)]
-    #[allow(clippy::mut_from_ref)]
-    pub(super) unsafe fn body(&self, record: Record) -> &mut [u8] {
-        let at = record.form.body_at();
-        debug_assert!(record.cell as usize * CELL + at + record.len <= self.size.bytes());
-        // SAFETY: within the ring, and this side's as the caller promised.
-        unsafe { core::slice::from_raw_parts_mut(self.cell(record.cell).add(at), record.len) }
-    }
-
-    #[inline(always)]
-    fn control_word(&self, cell: u64) -> &AtomicU64 {
-        // SAFETY: aligned and within the mapping; as a control word, the first word of a cell is only used atomically.
-        unsafe { &*self.cell(cell).cast::<AtomicU64>() }
-    }
-}
-
-impl Cells for Rows {
-    #[inline(always)]
-    fn size(&self) -> Size {
-        self.size
-    }
-
-    #[inline]
-    fn control(&self, cell: u64) -> u64 {
-        self.control_word(cell).load(Ordering::Acquire)
-    }
-
-    #[inline]
-    fn publish(&self, cell: u64, word: u64) {
-        self.control_word(cell).store(word, Ordering::Release);
-    }
-
-    #[inline]
-    fn clear(&self, cell: u64) {
-        self.control_word(cell).store(0, Ordering::Relaxed);
-    }
-
-    #[inline]
-    fn taken(&self) -> u64 {
-        self.word(AT_TAKEN).load(Ordering::Acquire)
-    }
-
-    #[inline]
-    fn give_back(&self, position: u64) {
-        self.word(AT_TAKEN).store(position, Ordering::Release);
-    }
-}
-
-impl ExclusionWords for Rows {
-    #[inline(always)]
-    fn begin_reading(&self) {
-        self.word(AT_READING).store(1, Ordering::Relaxed);
-    }
-
-    #[inline(always)]
-    fn end_reading(&self) {
-        self.word(AT_READING).store(0, Ordering::Release);
-    }
-
-    fn is_reading(&self) -> bool {
-        self.word(AT_READING).load(Ordering::Acquire) != 0
-    }
-
-    fn begin_recalling(&self) {
-        self.word(AT_RECALLING).store(1, Ordering::Relaxed);
-    }
-
-    fn end_recalling(&self) {
-        self.word(AT_RECALLING).store(0, Ordering::Release);
-    }
-
-    #[inline(always)]
-    fn is_recalling(&self) -> bool {
-        self.word(AT_RECALLING).load(Ordering::Acquire) != 0
-    }
-
-    #[inline(always)]
-    fn set_seen(&self, position: u64) {
-        self.word(AT_SEEN).store(position, Ordering::Release);
-    }
-
-    fn seen(&self) -> u64 {
-        self.word(AT_SEEN).load(Ordering::Acquire)
     }
 }
 

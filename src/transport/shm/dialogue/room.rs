@@ -4,8 +4,8 @@
 //! the other's lane, and where one only reads, in its own. So who has lacked the room for some time makes it, or asks the other
 //! side to. Called by `outbound`.
 
-use super::dialogue::Dialogue;
-use super::outbound::Outbound;
+use super::super::outbound::Outbound;
+use super::Dialogue;
 use crate::engine::wire::{Header, Packet};
 use crate::sys::shared;
 use core::sync::atomic::Ordering;
@@ -16,7 +16,7 @@ const PATIENCE: u8 = 32;
 
 /// How many bytes of a turn such a packet needs, or its answer.
 #[inline(always)]
-pub(super) fn room_needed(header: &Header, len: usize) -> usize {
+pub(in super::super) fn room_needed(header: &Header, len: usize) -> usize {
     match header.packet {
         Packet::Read => header.total as usize,
         _ => len,
@@ -24,7 +24,7 @@ pub(super) fn room_needed(header: &Header, len: usize) -> usize {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct RoomWish {
+pub(in super::super) struct RoomWish {
     /// How many of our packets lacked it.
     lacked: u8,
     /// The peer has asked for it.
@@ -34,14 +34,14 @@ pub(super) struct RoomWish {
 impl Outbound {
     /// Whether a body of so many bytes could be a turn if the dialogue had more room.
     #[inline(always)]
-    pub(super) fn lacks_room_for(&self, len: usize) -> bool {
+    pub(in super::super) fn lacks_room_for(&self, len: usize) -> bool {
         let lacks = |dialogue: &Arc<Dialogue>| dialogue.lacks_room_for(len);
         self.dialogue.as_ref().is_some_and(lacks)
     }
 
     /// A packet that may be a turn lacks the room, or its answer will.
     #[cold]
-    pub(super) fn wish_for_room(&mut self) {
+    pub(in super::super) fn wish_for_room(&mut self) {
         self.room_wish.lacked = self.room_wish.lacked.saturating_add(1);
         if self.room_wish.lacked != PATIENCE {
             return;
@@ -56,7 +56,7 @@ impl Outbound {
 
     /// A packet of ours might have been a turn, if it had been our turn. Maybe the peer has lacked the room to end its own.
     #[inline(always)]
-    pub(super) fn heed_wish_for_room(&mut self) {
+    pub(in super::super) fn heed_wish_for_room(&mut self) {
         // The word is in a line that is read with each push anyway.
         if self.ring.room_wanted().load(Ordering::Relaxed) != 0 && !self.room_wish.heeded {
             self.room_wish.heeded = true;

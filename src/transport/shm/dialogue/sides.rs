@@ -1,0 +1,165 @@
+//! The two sides of a dialogue: what an `Outbound` says, and an `Inbound` hears.
+//!
+//! Each of them has the `Dialogue` of its pair, once both have a ring. Called by `outbound`, `inbound`, `recall` and
+//! `ring_or_kernel`. Of the engine's headers it knows which answer each other.
+
+use super::super::copy_speed;
+use super::super::delivery::{Delivery, deliver};
+use super::super::fill;
+use super::super::inbound::Inbound;
+use super::super::outbound::{Outbound, Written};
+use super::{Dialogue, LONGEST};
+use crate::engine::port::Sink;
+use crate::engine::wire::{self, Packet};
+use core::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// What we have said last; nothing yet, if that is of no parts.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in super::super) struct Said {
+    /// `Dialogue::parts`, once it is read.
+    parts: u64,
+    /// Where its turn stands among the records of our ring.
+    position: u64,
+}
+
+/// Whether such a packet may begin a turn: it answers another, or is answered with one packet.
+#[inline(always)]
+pub(in super::super) fn is_said(header: &wire::Header) -> bool {
+    match header.packet {
+        Packet::Eager
+        | Packet::Write
+        | Packet::Atomic
+        | Packet::FetchAtomic
+        | Packet::CompareAtomic
+        | Packet::Reply
+        | Packet::Acked => true,
+        Packet::Read => header.total <= LONGEST as u64,
+        _ => false,
+    }
+}
+
+impl Outbound {
+    /// Whether the next turn of the dialogue is ours, or goes on, and there is room for such a body.
+    #[inline(always)]
+    pub(in super::super) fn may_say(&self, len: usize) -> bool {
+        self.dialogue.as_ref().is_some_and(|dialogue| dialogue.may_say(len))
+    }
+
+    /// Whether our turn goes on.
+    #[inline(always)]
+    pub(in super::super) fn is_speaking(&self) -> bool {
+        self.dialogue.as_ref().is_some_and(|dialogue| dialogue.is_open())
+    }
+
+    /// Writes the next part of the dialogue. Is given words and an address, so that on the way to the ring neither header nor body
+    /// need be in memory.
+    ///
+    /// # Safety
+    /// `len` bytes are readable at `from`.
+    #[inline(never)]
+    pub(in super::super) unsafe fn say(
+        &mut self,
+        first: u64,
+        second: u64,
+        third: u64,
+        fourth: u64,
+        from: *const u8,
+        len: usize,
+    ) -> Written {
+        let started = if len < fill::LONG { None } else { self.start_saying(len) };
+        let Some(dialogue) = &self.dialogue else {
+            return Written::Gone;
+        };
+        let position = self.producer.position();
+        let begins = !dialogue.is_open();
+        let said = dialogue.say([first, second, third, fourth], len, position, |room| {
+            // SAFETY: the caller's promise. No memory that may be sent is the dialogue's.
+            unsafe { core::ptr::copy_nonoverlapping(from, room.as_mut_ptr(), room.len()) };
+        });
+        if said.is_none() {
+            return Written::Full;
+        }
+        if let Some(started) = started {
+            let took = copy_speed::per_byte(len, started.elapsed());
+            self.ring.saying().store(took, Ordering::Relaxed);
+        }
+        self.said = Said {
+            parts: dialogue.parts(),
+            position: if begins { position } else { self.said.position },
+        };
+        self.producer.behind_a_turn();
+        self.announce()
+    }
+
+    /// Before a long body is copied: the time, if that is to be timed.
+    #[cold]
+    fn start_saying(&mut self, len: usize) -> Option<Instant> {
+        let known = self.copies_by_turns();
+        self.timer_of_turns.start(len, known)
+    }
+
+    /// Whether the peer has read all that we have said.
+    #[inline(always)]
+    pub(in super::super) fn is_heard(&self) -> bool {
+        // SYNC POINT heard: acquire.
+        self.said.parts == 0 || self.ring.heard().load(Ordering::Acquire) >= self.said.parts
+    }
+
+    /// The position before which our last turn stands, if the peer has not read it.
+    pub(in super::super) fn unheard(&self) -> Option<u64> {
+        (!self.is_heard()).then_some(self.said.position)
+    }
+
+    /// Header and body of our last turn, which the peer has not read.
+    pub(in super::super) fn said_last(&self) -> Option<([u64; 4], &[u8])> {
+        self.dialogue.as_ref()?.last()
+    }
+
+    /// Our last turn was carried out without the peer, so the next one is ours again. See `Dialogue::unsay`.
+    pub(in super::super) fn take_back_turn(&mut self) {
+        if let Some(dialogue) = &self.dialogue {
+            dialogue.unsay();
+        }
+        self.said = Said::default();
+    }
+}
+
+impl Inbound {
+    /// Delivers the next part of the dialogue.
+    #[inline(never)]
+    pub(in super::super) fn hear<S: Sink>(&mut self, sink: &mut S) -> Delivery {
+        let Some(dialogue) = &self.dialogue else {
+            return Delivery::Broken;
+        };
+        let Some((words, body, goes_on)) = dialogue.hear() else {
+            return Delivery::Broken;
+        };
+        let started = self.speed_of_turns.start(body.len());
+        let header = wire::Header::from_words(words);
+        if !header.is_some_and(|header| sink.take(self.peer, &header, body)) {
+            match deliver(sink, self.peer, &mut self.help, words, body) {
+                Delivery::Done => {}
+                other => return other,
+            }
+        }
+        let len = body.len();
+        dialogue.heard(goes_on);
+        if let Some(started) = started {
+            self.copied_of_turn(len, started.elapsed());
+        }
+        Delivery::Done
+    }
+
+    /// Both sides have a ring: whose instance is the smaller one has the dialogue in the lane that it has in the other's file.
+    pub(in super::super) fn open_dialogue(&mut self, out: &mut Outbound, own_instance: u64) {
+        if self.ending || out.instance() != self.ring.claimed_by() {
+            return;
+        }
+        if own_instance < out.instance() {
+            self.dialogue = Some(Arc::new(Dialogue::new(out.ring(), true)));
+        }
+        out.dialogue = self.dialogue.clone();
+    }
+}
