@@ -37,7 +37,7 @@ impl LookOuts {
         }
     }
 
-    /// A wait begins now.
+    /// A wait has looked once, in vain.
     pub(super) fn begin(&self) -> LookOut<'_> {
         LookOut {
             of: self,
@@ -81,9 +81,15 @@ impl Drop for LookOut<'_> {
 
 #[cfg(test)]
 impl LookOuts {
-    /// The next look-out has no end.
+    const ENDLESS: Duration = Duration::from_secs(1 << 30);
+
+    /// The next look-out has no end, until a wait is learnt from.
     pub(super) fn endless() -> LookOuts {
-        LookOuts::of(Duration::from_secs(1 << 30))
+        LookOuts::of(LookOuts::ENDLESS)
+    }
+
+    pub(super) fn are_endless(&self) -> bool {
+        self.next() == LookOuts::ENDLESS
     }
 
     /// There is no next look-out.

@@ -29,8 +29,8 @@ pub fn block<R>(
     mut announce: impl FnMut() -> bool,
 ) -> core::result::Result<R, Stopped> {
     let end = deadline(timeout);
-    let look_out = bell.look_outs.begin();
     let mut sleeper = bell.enter();
+    let mut look_out = None;
     let mut refused = 0;
     loop {
         let rung = sleeper.notice();
@@ -38,7 +38,8 @@ pub fn block<R>(
             return Ok(answer);
         }
         let left = left(end).ok_or(Stopped::TimedOut)?;
-        if look_out.goes_on() {
+        // Not before the first look: an answer that is there already says nothing of how long waits are.
+        if look_out.get_or_insert_with(|| bell.look_outs.begin()).goes_on() {
             continue;
         }
         bell.quiet();

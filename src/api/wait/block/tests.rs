@@ -90,3 +90,23 @@ fn a_wait_looks_out_before_it_announces_a_sleep() {
     assert!(!answer_at(LookOuts::endless(), 1000), "it sleeps although it looks out");
     assert!(answer_at(LookOuts::none(), 2), "it does not sleep");
 }
+
+#[test]
+fn only_a_wait_that_looks_in_vain_says_how_long_waits_are() {
+    let mut bell = Bell::new(FI_WAIT_FD).unwrap();
+    bell.look_outs = LookOuts::endless();
+    let in_vain: core::result::Result<(), _> = block(&bell, 0, |_| None, || true);
+    assert_eq!(in_vain, Err(Stopped::TimedOut));
+    let answer_at = |needed: u32| {
+        let mut looks = 0;
+        let look = |_| {
+            looks += 1;
+            (looks == needed).then_some(())
+        };
+        assert_eq!(block(&bell, -1, look, || false), Ok(()));
+    };
+    answer_at(1);
+    assert!(bell.look_outs.are_endless());
+    answer_at(2);
+    assert!(!bell.look_outs.are_endless());
+}
