@@ -214,9 +214,13 @@ impl Outbound {
 
     /// Whether the peer was found not to poll and has not polled since.
     pub(super) fn is_not_polling(&mut self) -> bool {
-        let looks = self.header.polls().load(Ordering::Relaxed);
-        self.idle_since = self.idle_since.filter(|then| *then == looks);
-        self.idle_since.is_some()
+        let Some(then) = self.idle_since else {
+            // Without a look at the peer's count: it writes that line in each poll.
+            return false;
+        };
+        let is_idle = self.header.polls().load(Ordering::Relaxed) == then;
+        self.idle_since = is_idle.then_some(then);
+        is_idle
     }
 
     pub(super) fn is_asleep(&self) -> bool {
