@@ -14,7 +14,7 @@ static const char *open_sleeper(struct side *me, size_t size)
 	return NULL;
 }
 
-static void sleep_for_message(void)
+static void wait_for_message(void)
 {
 	struct fi_cq_tagged_entry done;
 
@@ -36,7 +36,7 @@ static double to_and_fro(struct side *me, size_t size, long count, double pause)
 		receive(&sleeper, size, 1);
 		for (int turn = 0; turn < 2; turn++) {
 			if (turn != me->rank) {
-				sleep_for_message();
+				wait_for_message();
 				continue;
 			}
 			for (double until = now() + pause; pause > 0 && now() < until;)

@@ -10,7 +10,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use core::time::Duration;
 use std::time::Instant;
 
-/// The longest look-out. Whoever sleeps after one in vain has used the processor for as long as a sleep takes, not for longer.
+/// The longest look-out: about what a sleep and being woken take, so that one in vain doubles the cost of a wait at most.
 const LONGEST: Duration = Duration::from_micros(20);
 /// A wait that took no longer had ended within the longest look-out, or nearly, had it not slept.
 const SOON: Duration = Duration::from_micros(40);

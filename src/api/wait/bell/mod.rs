@@ -32,7 +32,7 @@ pub struct Bell {
     /// None for FI_WAIT_YIELD: its waiters poll, as those in a child of fork do.
     fds: Option<Fds>,
     state: Mutex<BellState>,
-    /// Whether waits go on looking before they sleep.
+    /// How long waits go on looking before they sleep.
     pub(super) look_outs: LookOuts,
 }
 

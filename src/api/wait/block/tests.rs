@@ -71,24 +71,26 @@ fn a_refused_announcement_is_no_sleep() {
 
 #[test]
 fn a_wait_looks_out_before_it_announces_a_sleep() {
-    let answer_at = |look_outs, last: u32| {
+    let announces = |look_outs, last: u32| {
         let mut bell = Bell::new(FI_WAIT_FD).unwrap();
         bell.look_outs = look_outs;
-        let (mut looks, mut announced_after) = (0, None);
+        let (mut looks, mut announced) = (0, false);
         let look = |_| {
             looks += 1;
             (looks == last).then_some(())
         };
-        let announced = &mut announced_after;
         let announce = || {
-            announced.get_or_insert(());
+            announced = true;
             false
         };
         assert_eq!(block(&bell, -1, look, announce), Ok(()));
-        announced_after.is_some()
+        announced
     };
-    assert!(!answer_at(LookOuts::endless(), 1000), "it sleeps although it looks out");
-    assert!(answer_at(LookOuts::none(), 2), "it does not sleep");
+    assert!(
+        !announces(LookOuts::endless(), 1000),
+        "it announces a sleep although it looks out"
+    );
+    assert!(announces(LookOuts::none(), 2), "it announces none");
 }
 
 #[test]

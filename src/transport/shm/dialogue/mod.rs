@@ -13,7 +13,7 @@
 //! A message of several packets is a turn of several parts, each in lines of its own, so that one is read while the next is
 //! written. Only with the last the next turn is the reader's.
 //!
-//! - `sides`: what a sender says and a receiver hears; `room`: memory for long turns, made when it lacks.
+//! - `sides`: what a sender says and a receiver hears; `room`: how memory for long turns comes to be.
 //!
 //! This file is what the two sides share. Opened by `ShmTransport` and `housekeeping`. Of the engine's headers it knows which are
 //! the parts of one message.
