@@ -13,11 +13,13 @@
 //! A message of several packets is a turn of several parts, each in lines of its own, so that one is read while the next is
 //! written. Only with the last the next turn is the reader's.
 //!
-//! - `sides`: what a sender says and a receiver hears; `room`: how memory for long turns comes to be.
+//! - `sides`: what a sender says and a receiver hears; `room`: how memory for long turns comes to be; `places`: where in it a
+//!   long body goes, so that its writer's processor has the lines.
 //!
 //! This file is what the two sides share. Opened by `ShmTransport` and `housekeeping`. Of the engine's headers it knows which are
 //! the parts of one message.
 
+mod places;
 mod room;
 mod sides;
 
@@ -27,17 +29,19 @@ use crate::engine::wire::Packet;
 use crate::sys::shared::FileMap;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use places::Places;
 pub(super) use room::{RoomWish, room_needed};
 pub(super) use sides::{Said, is_said};
 use std::sync::{Arc, OnceLock};
 
 // The word of a part, from the top: the low bits of its turn's number, those of the position, whether the turn goes on behind it,
-// and the length of the body.
+// whether a long body lies in the second place, and the length of the body.
 const LOW_BITS: u32 = 16;
 const FIELD_BITS: u32 = 24;
 const FIELD: u64 = (1 << FIELD_BITS) - 1;
 const GOES_ON: u64 = 1 << 15;
-const LEN: u64 = GOES_ON - 1;
+const SECOND: u64 = 1 << 14;
+const LEN: u64 = SECOND - 1;
 
 const HEADER_AT: usize = 8;
 /// A body that fits follows the header at once. Longer ones begin with the second line, as the other side looks at the first
@@ -79,6 +83,7 @@ pub(super) struct Dialogue {
     here: AtomicPtr<u8>,
     /// Bytes of our message that are still to come in this turn.
     left: AtomicU64,
+    places: Places,
     /// Whether the odd turns are this side's.
     first: bool,
 }
@@ -101,6 +106,7 @@ impl Dialogue {
             part: AtomicU64::new(0),
             here: AtomicPtr::new(lines.as_ptr()),
             left: AtomicU64::new(0),
+            places: Places::default(),
             first,
         }
     }
@@ -157,18 +163,19 @@ impl Dialogue {
     #[inline(always)]
     fn hear(&self) -> Option<([u64; 4], &[u8], bool)> {
         let word = self.word().load(Ordering::Relaxed);
-        let (len, goes_on) = ((word & LEN) as usize, word & GOES_ON != 0);
+        let goes_on = word & GOES_ON != 0;
         if goes_on && !self.may_go_on() {
             return None;
         }
-        let (header, body) = self.contents(len)?;
+        let (header, body) = self.contents(word)?;
         Some((header, body, goes_on))
     }
 
-    /// Header and body where the next part is.
+    /// Header and body of the next part, of which this is the word.
     #[inline(always)]
-    fn contents(&self, len: usize) -> Option<([u64; 4], &[u8])> {
-        let body: *const u8 = self.place(len)?;
+    fn contents(&self, word: u64) -> Option<([u64; 4], &[u8])> {
+        let len = (word & LEN) as usize;
+        let body: *const u8 = self.place(len, usize::from(word & SECOND != 0))?;
         // SAFETY: the header lies in the lines, aligned, and `place` has as many bytes. A peer that breaks the protocol can
         // change them meanwhile, nothing else; `wire::Header::from_words` checks whatever it is given.
         unsafe {
@@ -181,7 +188,7 @@ impl Dialogue {
     fn last(&self) -> Option<([u64; 4], &[u8])> {
         let word = self.word().load(Ordering::Relaxed);
         let is_whole = word & GOES_ON == 0 && self.part() == 0;
-        self.contents((word & LEN) as usize).filter(|_| is_whole)
+        self.contents(word).filter(|_| is_whole)
     }
 
     /// Takes back this side's last turn, which is of one part. The other side has not taken it, and must not read now (`exclusion`).
@@ -230,9 +237,10 @@ impl Dialogue {
         unsafe { self.room_wanted.as_ref() }
     }
 
-    /// Where the body of the next part goes, or is.
+    /// Where the body of the next part goes, or is. A long one of a turn of one part may be in the second place, that of a second
+    /// part.
     #[inline(always)]
-    fn place(&self, len: usize) -> Option<*mut u8> {
+    fn place(&self, len: usize, second: usize) -> Option<*mut u8> {
         if len <= BRIEF {
             // SAFETY: within the first of the lines.
             return Some(unsafe { self.here().add(BODY_AT) });
@@ -241,25 +249,42 @@ impl Dialogue {
             // SAFETY: within the lines.
             return Some(unsafe { self.lines.as_ptr().add(LINE) });
         }
+        let at = if self.part() == 0 { second } else { self.part() };
         let room = self.room().filter(|_| len <= LONGEST)?;
-        // SAFETY: there is room for as many parts.
-        Some(unsafe { room.as_ptr().add(self.part() * LONGEST) })
+        // SAFETY: there is room for as many parts, of which there are two at least.
+        Some(unsafe { room.as_ptr().add(at * LONGEST) })
+    }
+
+    /// Which place the body of such a packet goes to.
+    #[inline(always)]
+    fn place_for(&self, header: [u64; 4], len: usize) -> usize {
+        match header[0] as u8 {
+            FIRST | SEGMENT => 0,
+            _ if len <= SHORT => 0,
+            _ => self.places.next(),
+        }
     }
 
     /// Writes the next part, which this side `may_say`. `position`: that of the ring that goes the same way. `fill` puts the body
     /// in its place. None if there is no room.
     #[inline(always)]
     fn say(&self, header: [u64; 4], len: usize, position: u64, fill: impl FnOnce(&mut [u8])) -> Option<()> {
-        let place = self.place(len)?;
+        let second = self.place_for(header, len);
+        let place = self.place(len, second)?;
         // SAFETY: as many bytes are there; it is this side's turn, so only a peer that breaks the protocol uses them meanwhile.
         fill(unsafe { core::slice::from_raw_parts_mut(place, len) });
         // SAFETY: the header lies in the lines, aligned.
         unsafe { self.here().add(HEADER_AT).cast::<[u64; 4]>().write(header) };
         let goes_on = self.more_follows(header, len) && self.may_go_on();
-        let low = if goes_on { GOES_ON | len as u64 } else { len as u64 };
+        let low = len as u64 | if goes_on { GOES_ON } else { 0 } | if second > 0 { SECOND } else { 0 };
         // SYNC POINT turn: release.
         self.word()
             .store(self.next_word(position) << LOW_BITS | low, Ordering::Release);
+        if len > SHORT && self.part() == 0 {
+            // The next part goes to the second place.
+            let other = if goes_on { None } else { self.place(len, 1 - second) };
+            self.places.wrote(second, other, len);
+        }
         self.pass(goes_on);
         Some(())
     }
@@ -281,10 +306,20 @@ impl Dialogue {
     /// passed as a word can tell apart.
     #[inline(always)]
     fn heard(&self, goes_on: bool) {
+        let word = self.word().load(Ordering::Relaxed);
+        if word & LEN > SHORT as u64 {
+            self.places.read(usize::from(word & SECOND != 0));
+        }
         if self.part() > 0 {
             self.word().store(0, Ordering::Relaxed);
         }
         self.pass(goes_on);
+    }
+
+    /// After a poll that has found nothing.
+    #[inline(always)]
+    pub(super) fn nothing_heard(&self) {
+        self.places.take_back();
     }
 
     /// A part was taken or written. If it was the last, the next turn is the other side's.
@@ -312,8 +347,17 @@ impl Dialogue {
     }
 }
 
+/// For tests that write lengths as a peer may.
+#[cfg(test)]
+pub(super) const SECOND_PLACE: usize = SECOND as usize;
+
 #[cfg(test)]
 impl Dialogue {
+    /// Whether the body of the last turn, which is of one part, was put into the second place.
+    pub(super) fn is_in_second_place(&self) -> bool {
+        self.word().load(Ordering::Relaxed) & SECOND != 0
+    }
+
     /// As if so many turns had passed.
     pub(super) fn pass_turns(&self, turns: u64) {
         self.turn.fetch_add(turns, Ordering::Relaxed);
@@ -327,7 +371,7 @@ impl Dialogue {
         }
         // SAFETY: as in `say`.
         unsafe { self.here().add(HEADER_AT).cast::<[u64; 4]>().write(header) };
-        let low = len as u64 & LEN | if goes_on { GOES_ON } else { 0 };
+        let low = len as u64 & (SECOND | LEN) | if goes_on { GOES_ON } else { 0 };
         self.word()
             .store(self.next_word(position) << LOW_BITS | low, Ordering::Release);
         self.pass(goes_on);

@@ -171,7 +171,7 @@ impl Inbox {
                 return false;
             };
             if !inbound.has_news() {
-                inbound.was_empty = true;
+                inbound.has_no_news();
                 return false;
             }
             let (more, event) = inbound.drain(sink, budget - done);

@@ -213,6 +213,14 @@ impl Inbound {
         !self.cannot_follow && (self.consumer.has_news(self.ring.rows()) || self.is_spoken_to())
     }
 
+    #[inline(always)]
+    fn has_no_news(&mut self) {
+        self.was_empty = true;
+        if let Some(dialogue) = &self.dialogue {
+            dialogue.nothing_heard();
+        }
+    }
+
     /// Whether the next turn of the dialogue is there, and comes before what is next in the ring.
     #[inline(always)]
     fn is_spoken_to(&self) -> bool {

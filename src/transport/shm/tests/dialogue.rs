@@ -163,6 +163,37 @@ fn whoever_answers_uses_the_same_lines() {
     }
 }
 
+/// Long bodies that are answered briefly are in two places by turns, and those that are answered at length in one.
+#[test]
+fn a_long_body_is_where_its_writer_has_the_lines() {
+    let mut pair = Pair::meet();
+    pair.enlarge();
+    let who = pair.speaker();
+    let mut say = |who: usize, len: usize| {
+        let id = pair.next[who];
+        let body = (0..len).map(|at| (at as u32 ^ id.wrapping_mul(31)) as u8).collect();
+        assert_eq!(pair.push_packet(who, header(id), body), Push::Done);
+        let is_second = pair.out(who).dialogue.as_ref().unwrap().is_in_second_place();
+        pair.read_all(1 - who);
+        // Takes back what there is.
+        (0..20).for_each(|_| pair.poll(who, 64));
+        is_second
+    };
+    for len in [400, 4096, MAX_BODY] {
+        // Whatever was before, after two answers that are long the first place is this side's.
+        for _ in 0..2 {
+            say(who, len);
+            assert!(!say(1 - who, len));
+        }
+        let places = [0; 8].map(|_| {
+            let place = say(who, len);
+            assert!(!say(1 - who, 8));
+            place
+        });
+        assert_eq!(places, [false, true].repeat(4)[..], "{len}");
+    }
+}
+
 /// One has the turn, and each part is there for the other as soon as it is written.
 #[test]
 fn a_message_of_several_packets_is_one_turn() {

@@ -8,6 +8,7 @@
 use super::*;
 use crate::engine::Engine;
 use crate::engine::op::{CompletedOp, Completion, CompletionLevel, MessageKind, Recv, RemoteIov, Rma, Send, Tell};
+use crate::transport::shm::dialogue::SECOND_PLACE;
 use crate::transport::shm::dual_copy::{Cut, HelperState, helper_word};
 use crate::transport::shm::dual_copy::{RequestedMemory, encode_request};
 use crate::transport::shm::region_table::{IN_SEVERAL, mark_in_entry};
@@ -244,6 +245,9 @@ impl Story {
         let wrong = self.dice.below(11);
         for part in 0..1 + self.dice.below(10) {
             let (mut words, mut len) = (header(0).words(), self.dice.of(&[0, 8, 24, 100, 4000, MAX_BODY]));
+            if self.dice.below(4) == 0 {
+                len |= SECOND_PLACE;
+            }
             if part == wrong {
                 len = self.dice.of(&[len, len, MAX_BODY + 1, (1 << 15) - 1]);
                 words = self.words(len);
