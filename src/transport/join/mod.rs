@@ -145,13 +145,25 @@ impl<N: Naming> Join<N> {
         }
     }
 
-    /// Whoever was met the near way gets a number, by the address that the transport tells. What was refused for want of it
-    /// must not wait for news that do not come.
+    /// Polls the near way again, as long as somebody is met there: what was refused for want of a number must not wait for news
+    /// that do not come.
     #[cold]
     #[inline(never)]
     fn poll_near_again<S: Sink>(&mut self, sink: &mut S, budget: usize) -> usize {
+        let mut done = 0;
         self.reopen_lost();
-        let Some(near) = &mut self.near else { return 0 };
+        while self.number_near() {
+            let near = self.near.as_mut();
+            done += near.map_or(0, |near| near.poll(sink, &mut self.lost, budget));
+            self.reopen_lost();
+        }
+        done
+    }
+
+    /// Whoever was met the near way gets a number, by the address that the transport tells. Says whether anybody did.
+    fn number_near(&mut self) -> bool {
+        let Some(near) = &mut self.near else { return false };
+        let mut is_any = false;
         while let Some(number) = near.fresh.pop() {
             let Some(address) = self.names.met_near(&near.transport, number) else {
                 continue;
@@ -164,11 +176,12 @@ impl<N: Naming> Join<N> {
             } else {
                 self.peers.met_former(&self.names, &address, number, &mut near.known);
             }
+            is_any |= peers::known(&near.known, number).is_some();
         }
-        near.poll(sink, &mut self.lost, budget)
+        is_any
     }
 
-    /// Polls the far way, and once more if somebody was met there.
+    /// Polls the far way, and again as long as somebody is met there.
     #[cold]
     #[inline(never)]
     fn poll_far<S: Sink>(&mut self, sink: &mut S, budget: usize) -> usize {
@@ -179,18 +192,27 @@ impl<N: Naming> Join<N> {
         }
         let mut done = far.poll(sink, &mut self.lost, budget);
         self.reopen_lost();
-        if let Some(far) = self.far.as_mut().filter(|far| !far.fresh.is_empty()) {
-            while let Some(number) = far.fresh.pop() {
-                if let Some(address) = self.names.met_far(&far.transport, number) {
-                    self.peers.met(&self.names, &address, Way::Far(number), &mut far.known);
-                }
-            }
+        while self.number_far() {
             self.turns.far_is_used();
-            done += far.poll(sink, &mut self.lost, budget);
+            let far = self.far.as_mut();
+            done += far.map_or(0, |far| far.poll(sink, &mut self.lost, budget));
+            self.reopen_lost();
         }
         self.turns.far_was_polled(done, N::now());
-        self.reopen_lost();
         done
+    }
+
+    /// As `number_near`.
+    fn number_far(&mut self) -> bool {
+        let Some(far) = &mut self.far else { return false };
+        let mut is_any = false;
+        while let Some(number) = far.fresh.pop() {
+            if let Some(address) = self.names.met_far(&far.transport, number) {
+                self.peers.met(&self.names, &address, Way::Far(number), &mut far.known);
+                is_any |= peers::known(&far.known, number).is_some();
+            }
+        }
+        is_any
     }
 
     /// The ways to peers that were lost are open again. What still comes another way is of a peer that the engine does not know;
