@@ -145,7 +145,13 @@ impl Inbound {
                     self.consumer.pass_turn();
                     continue;
                 }
-                Err(RingEnd::Moved) if !self.ring.is_large() => return (done, RingEvent::Moved),
+                Err(RingEnd::Moved) if !self.ring.is_large() => {
+                    // A sender that starves is woken first, and followed in the next poll.
+                    if event == RingEvent::Nothing {
+                        event = RingEvent::Moved;
+                    }
+                    break;
+                }
                 Err(RingEnd::Moved | RingEnd::Broken) => return (done, RingEvent::Broken),
             };
             // SAFETY: the record was read and is released after the last use of the slice.

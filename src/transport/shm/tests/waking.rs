@@ -47,6 +47,21 @@ fn a_process_out_of_descriptors_wakes_its_peers() {
     assert_eq!(child.wait(), 0);
 }
 
+/// The poll that gives back the first lines of the small ring also comes to its end.
+#[test]
+fn a_sender_that_starves_is_woken_though_it_has_moved_to_a_large_ring() {
+    let dir = Dir::new();
+    let (mut sender, mut reader) = (dir.open("sender"), dir.open("reader"));
+    let (to, mut read) = (sender.peer(b"reader").unwrap(), Kept::default());
+    let mut pushed = 0;
+    while sender.push(to, &header(7), Body::Bytes(&[7; 64]), None) == Push::Done {
+        pushed += 1;
+    }
+    assert!(sender.arm() && !is_readable(sender.wake_fd()));
+    poll_until(&mut reader, &mut read, |read| read.packets.len() == pushed);
+    assert!(is_readable(sender.wake_fd()), "all {pushed} were read");
+}
+
 #[test]
 fn waking_the_dead_does_no_harm() {
     let dir = Dir::new();
