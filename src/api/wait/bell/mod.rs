@@ -225,6 +225,16 @@ impl Bell {
 }
 
 impl BellState {
+    /// Whether the bell was rung since a waiting thread has `seen` it last.
+    fn notice(&mut self, seen: &mut u64) -> bool {
+        let rung = *seen != self.generation;
+        if rung {
+            *seen = self.generation;
+            self.behind -= 1;
+        }
+        rung
+    }
+
     fn turn(&mut self, by: isize) {
         let before = self.wound > 0;
         self.wound += by;
@@ -254,13 +264,7 @@ pub struct Sleeper<'a> {
 impl Sleeper<'_> {
     /// Whether the bell was rung since the last call. Look for news after it, not before.
     pub fn notice(&mut self) -> bool {
-        let mut state = self.bell.state();
-        let rung = self.seen != state.generation;
-        if rung {
-            self.seen = state.generation;
-            state.behind -= 1;
-        }
-        rung
+        self.bell.state().notice(&mut self.seen)
     }
 
     /// Sleeps until there may be news, at most `timeout` milliseconds (negative: for ever).
@@ -283,8 +287,10 @@ impl Sleeper<'_> {
 
 impl Drop for Sleeper<'_> {
     fn drop(&mut self) {
-        self.notice();
-        self.bell.state().inside -= 1;
+        // Under one lock: a ring in between would count this thread among those that are still to look.
+        let mut state = self.bell.state();
+        state.notice(&mut self.seen);
+        state.inside -= 1;
     }
 }
 

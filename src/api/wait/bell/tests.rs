@@ -1,5 +1,6 @@
 use super::*;
 use crate::sys::child::Child;
+use core::sync::atomic::{AtomicU32, Ordering};
 
 fn readable(bell: &Bell) -> bool {
     let epoll = Epoll::new().unwrap();
@@ -124,4 +125,39 @@ fn watched_descriptors_are_counted_and_listed() {
     assert!(!readable(&bell));
     assert_eq!(bell.pollfds(), (start + 2, own));
     assert_eq!(bell.watch(-1), Err(Errno(libc::EBADF)));
+}
+
+/// Whoever is left behind though it waits no longer keeps the ring on, so that nobody can sleep.
+#[test]
+fn who_leaves_while_the_bell_rings_is_not_left_behind() {
+    const ROUNDS: u32 = 100_000;
+    let bell = Bell::new(FI_WAIT_FD).unwrap();
+    let [begun, rung] = [const { AtomicU32::new(0) }; 2];
+    let wait_for = |word: &AtomicU32, round: u32| {
+        while word.load(Ordering::Acquire) < round {
+            std::hint::spin_loop();
+        }
+    };
+    let mut left_behind = 0;
+    let linger = |turns: u32| (0..turns).for_each(|_| std::hint::spin_loop());
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for round in 1..=ROUNDS {
+                wait_for(&begun, round);
+                linger(round % 50);
+                bell.raise();
+                rung.store(round, Ordering::Release);
+            }
+        });
+        for round in 1..=ROUNDS {
+            let sleeper = bell.enter();
+            begun.store(round, Ordering::Release);
+            linger(round / 50 % 50);
+            drop(sleeper);
+            wait_for(&rung, round);
+            let state = bell.state();
+            left_behind += usize::from((state.inside, state.behind) != (0, 0));
+        }
+    });
+    assert_eq!(left_behind, 0, "of {ROUNDS} rounds");
 }
