@@ -27,7 +27,7 @@ use crate::engine::wire::{self, Packet};
 use crate::sys::shared::Status;
 use crate::sys::{clock, shared};
 use claim::open_and_claim;
-use core::sync::atomic::{Ordering, fence};
+use core::sync::atomic::{Ordering, compiler_fence, fence};
 use std::io::{self, ErrorKind};
 use std::os::fd::AsFd;
 use std::path::PathBuf;
@@ -303,8 +303,11 @@ impl Outbound {
     /// After what was written: has the peer look, if it does not by itself.
     #[inline(always)]
     pub(super) fn announce(&self) -> Written {
+        // Whoever sleeps, or no longer polls this ring, has the kernel run our barrier.
         if self.fence {
             fence(Ordering::SeqCst);
+        } else {
+            compiler_fence(Ordering::SeqCst);
         }
         if self.ring.hot().load(Ordering::Relaxed) == 0 {
             if self.ring.claimed_by() != self.own_instance {
