@@ -4,7 +4,7 @@
 
 use super::{History, address};
 use crate::engine::port::{Contact, PeerId, Push};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
 
 /// Up to this many peers, unused numbers are not looked for.
@@ -30,8 +30,6 @@ pub struct Peer<L, A> {
     pub history: History,
     /// The endpoint itself.
     pub is_self: bool,
-    /// The address of a scalable endpoint, of which each context is a peer of its own.
-    is_base: bool,
     /// In the list of those with something under way.
     in_ways: bool,
 }
@@ -44,7 +42,6 @@ impl<L, A> Peer<L, A> {
             way: Way::None,
             history: History::default(),
             is_self: false,
-            is_base: false,
             in_ways: false,
         }
     }
@@ -73,7 +70,7 @@ impl<L, A> Peer<L, A> {
     /// Nothing is kept for it, or under way.
     fn is_unused(&self) -> bool {
         let at_rest = matches!(self.way, Way::None | Way::Resting { .. });
-        let is_kept = self.history.has_died() || self.in_ways || self.is_self || self.is_base;
+        let is_kept = self.history.has_died() || self.in_ways || self.is_self;
         self.link.is_none() && at_rest && !is_kept
     }
 }
@@ -129,11 +126,7 @@ impl<L, A> Peers<L, A> {
     /// The number of the scalable endpoint that a peer is a context of; else the peer's own.
     pub fn source(&mut self, peer: PeerId) -> PeerId {
         let base = self.get(peer).map(|peer| address::base(&peer.address).to_vec());
-        let source = base.and_then(|base| self.number(&base)).unwrap_or(peer);
-        if let Some(source) = self.get_mut(source).filter(|_| source != peer) {
-            source.is_base = true;
-        }
-        source
+        base.and_then(|base| self.number(&base)).unwrap_or(peer)
     }
 
     #[inline]
@@ -245,14 +238,20 @@ impl<L, A> Peers<L, A> {
 
     /// Frees the numbers of peers that nothing is known of, unless the engine holds them. Returns which.
     pub fn reuse(&mut self, held: &dyn Fn(PeerId) -> bool) -> Vec<PeerId> {
-        let mut reused = Vec::new();
-        for (number, peer) in (0..).zip(&mut self.table) {
-            if peer.address.is_empty() || !peer.is_unused() || held(number) || self.ended.contains(&number) {
-                continue;
+        let stays =
+            |number: PeerId, peer: &Peer<L, A>| !peer.is_unused() || held(number) || self.ended.contains(&number);
+        let numbered = || (0..).zip(&self.table).filter(|(_, peer)| !peer.address.is_empty());
+        let kept = numbered().filter(|(number, peer)| stays(*number, peer));
+        // A scalable endpoint is the source of what its contexts send.
+        let sources = kept.filter_map(|(_, peer)| self.numbers.get(address::base(&peer.address)));
+        let sources: HashSet<PeerId> = sources.copied().collect();
+        let unused = numbered().filter(|(number, peer)| !stays(*number, peer) && !sources.contains(number));
+        let reused: Vec<PeerId> = unused.map(|(number, _)| number).collect();
+        for number in &reused {
+            if let Some(peer) = self.table.get_mut(*number as usize) {
+                self.numbers.remove(&peer.address);
+                *peer = Peer::new(&[]);
             }
-            self.numbers.remove(&peer.address);
-            *peer = Peer::new(&[]);
-            reused.push(number);
         }
         self.free.extend(&reused);
         self.left_by_reuse = self.table.len() - self.free.len();
@@ -302,16 +301,27 @@ mod tests {
         peers.get_mut(3).unwrap().is_self = true;
         peers.get_mut(4).unwrap().history.dies();
         peers.note_end(5);
-        let base_of = peers.number(&address::context(&address(6), 1)).unwrap();
-        peers.source(base_of);
-        let reused = peers.reuse(&|number| number == 7);
-        assert!(reused.iter().copied().eq(8..=CROWD as PeerId));
-        assert!(!peers.is_crowded() && peers.reuse(&|number| number == 7).is_empty());
+        let context = peers.number(&address::context(&address(6), 1)).unwrap();
+        assert_eq!(peers.source(context), 6);
+        let held = |number| number == 7 || number == context;
+        let reused = peers.reuse(&held);
+        assert!(reused.iter().copied().eq(8..CROWD as PeerId));
+        assert!(!peers.is_crowded() && peers.reuse(&held).is_empty());
         // Those that are left have the numbers that they had, and others get the free ones.
         assert_eq!(peers.number(&address(7)), Some(7));
         assert!(reused.contains(&peers.number(&address(8)).unwrap()));
         let all: std::collections::HashSet<_> = (0..CROWD).map(|at| peers.number(&address(at))).collect();
         assert_eq!(all.len(), CROWD);
+    }
+
+    #[test]
+    fn a_scalable_endpoint_is_known_as_long_as_one_of_its_contexts() {
+        let mut peers = Table::default();
+        let contexts = [1, 2].map(|index| peers.number(&address::context(&address(0), index)).unwrap());
+        let base = contexts.map(|context| peers.source(context))[1];
+        assert_eq!(peers.reuse(&|number| number == contexts[1]), [contexts[0]]);
+        assert_eq!(peers.source(contexts[1]), base);
+        assert_eq!(peers.reuse(&|_| false), [contexts[1], base]);
     }
 
     #[test]

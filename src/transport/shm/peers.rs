@@ -36,8 +36,6 @@ pub(super) struct Peer {
     pub former: Option<PeerId>,
     /// This entry is for earlier endpoints of an address: nothing is ever sent to it.
     is_former: bool,
-    /// The address of a scalable endpoint, of which each context is a peer of its own.
-    is_base: bool,
     /// In the transport's list of peers whose ring was full.
     pub starved: bool,
     /// The number of the last dual copy that we asked the peer for.
@@ -82,7 +80,6 @@ impl Peers {
             ending: is_former,
             former: None,
             is_former,
-            is_base: false,
             starved: false,
             last_dual_copy: 0,
         };
@@ -103,17 +100,15 @@ impl Peers {
     /// Frees the numbers of peers that are not connected either way, unless the engine holds them. Returns which.
     pub(super) fn reuse(&mut self, held: &dyn Fn(PeerId) -> bool) -> Vec<PeerId> {
         let over: HashSet<PeerId> = self.ended.iter().copied().collect();
-        let idle = |peer: &Peer| {
-            let away = peer.instance == 0 && peer.out.is_none() && peer.ring.is_none() && !peer.starved;
-            away && !peer.is_base && !peer.address.is_empty()
-        };
-        let mut reused = Vec::new();
-        for number in 0..self.table.len() as PeerId {
-            if over.contains(&number) || held(number) || !self.get(number).is_some_and(idle) {
-                continue;
-            }
-            reused.push(number);
-        }
+        let is_idle = |peer: &Peer| peer.instance == 0 && peer.out.is_none() && peer.ring.is_none() && !peer.starved;
+        let stays = |number: PeerId, peer: &Peer| over.contains(&number) || held(number) || !is_idle(peer);
+        let numbered = || (0..).zip(&self.table).filter(|(_, peer)| !peer.address.is_empty());
+        let kept = numbered().filter(|(number, peer)| stays(*number, peer));
+        // A scalable endpoint is the source of what its contexts send.
+        let sources = kept.filter_map(|(_, peer)| self.numbers.get(name::base(&peer.address)));
+        let sources: HashSet<PeerId> = sources.copied().collect();
+        let unused = numbered().filter(|(number, peer)| !stays(*number, peer) && !sources.contains(number));
+        let reused: Vec<PeerId> = unused.map(|(number, _)| number).collect();
         for number in &reused {
             let Some(peer) = self.table.get_mut(*number as usize) else {
                 continue;
@@ -154,11 +149,7 @@ impl Peers {
     /// The number of the scalable endpoint that a peer is a context of; else the peer's own.
     pub(super) fn source(&mut self, peer: PeerId) -> PeerId {
         let base = self.get(peer).map(|peer| name::base(&peer.address).to_vec());
-        let source = base.and_then(|base| self.number(&base)).unwrap_or(peer);
-        if let Some(source) = self.get_mut(source).filter(|_| source != peer) {
-            source.is_base = true;
-        }
-        source
+        base.and_then(|base| self.number(&base)).unwrap_or(peer)
     }
 
     #[inline]
@@ -259,4 +250,19 @@ pub(super) fn is_alive(dir: &Path, address: &[u8], instance: u64) -> bool {
     drop(fd);
     endpoint_file::remove_if_dead(&path);
     false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_scalable_endpoint_is_known_as_long_as_one_of_its_contexts() {
+        let mut peers = Peers::default();
+        let contexts = [1, 2].map(|index| peers.number(&name::context(b"server", index)).unwrap());
+        let base = contexts.map(|context| peers.source(context))[1];
+        assert_eq!(peers.reuse(&|number| number == contexts[1]), [contexts[0]]);
+        assert_eq!(peers.source(contexts[1]), base);
+        assert_eq!(peers.reuse(&|_| false), [contexts[1], base]);
+    }
 }
