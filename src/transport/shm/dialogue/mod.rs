@@ -255,13 +255,21 @@ impl Dialogue {
         Some(unsafe { room.as_ptr().add(at * LONGEST) })
     }
 
-    /// Which place the body of such a packet goes to.
-    #[inline(always)]
-    fn place_for(&self, header: [u64; 4], len: usize) -> usize {
+    /// Which place the long body of such a packet goes to. That of a first part leaves the second to the next.
+    #[inline(never)]
+    fn place_for(&self, header: [u64; 4]) -> usize {
         match header[0] as u8 {
             FIRST | SEGMENT => 0,
-            _ if len <= SHORT => 0,
             _ => self.places.next(),
+        }
+    }
+
+    /// A long body was written to a place.
+    #[inline(never)]
+    fn filled(&self, place: usize, len: usize, goes_on: bool) {
+        if self.part() == 0 {
+            let other = if goes_on { None } else { self.place(len, 1 - place) };
+            self.places.wrote(place, other, len);
         }
     }
 
@@ -269,21 +277,19 @@ impl Dialogue {
     /// in its place. None if there is no room.
     #[inline(always)]
     fn say(&self, header: [u64; 4], len: usize, position: u64, fill: impl FnOnce(&mut [u8])) -> Option<()> {
-        let second = self.place_for(header, len);
+        let second = if len > SHORT { self.place_for(header) } else { 0 };
         let place = self.place(len, second)?;
         // SAFETY: as many bytes are there; it is this side's turn, so only a peer that breaks the protocol uses them meanwhile.
         fill(unsafe { core::slice::from_raw_parts_mut(place, len) });
         // SAFETY: the header lies in the lines, aligned.
         unsafe { self.here().add(HEADER_AT).cast::<[u64; 4]>().write(header) };
         let goes_on = self.more_follows(header, len) && self.may_go_on();
-        let low = len as u64 | if goes_on { GOES_ON } else { 0 } | if second > 0 { SECOND } else { 0 };
+        let low = len as u64 | second as u64 * SECOND | if goes_on { GOES_ON } else { 0 };
         // SYNC POINT turn: release.
         self.word()
             .store(self.next_word(position) << LOW_BITS | low, Ordering::Release);
-        if len > SHORT && self.part() == 0 {
-            // The next part goes to the second place.
-            let other = if goes_on { None } else { self.place(len, 1 - second) };
-            self.places.wrote(second, other, len);
+        if len > SHORT {
+            self.filled(second, len, goes_on);
         }
         self.pass(goes_on);
         Some(())
