@@ -22,7 +22,8 @@ pub(super) fn check(asked: &EpAttr, most: &Parts, hints: &Info, query: &Query) -
     )?;
     size_at_most("ep_attr.max_msg_size", asked.max_msg_size, most.ep.max_msg_size)?;
     check_contexts(asked, most)?;
-    if hints.caps & (FI_RMA | FI_ATOMIC) != 0 {
+    // Who asks for no capabilities gets these, too.
+    if hints.caps == 0 || hints.caps & (FI_RMA | FI_ATOMIC) != 0 {
         check_order_sizes(asked, most.ep)?;
     }
     check_auth_key(asked, most.ep, hints, query)?;

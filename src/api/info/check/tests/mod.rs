@@ -329,7 +329,21 @@ fn what_is_refused() {
         row(tcp_srx, NEW, |h| ep(h).rx_ctx_cnt = FI_SHARED_CONTEXT, ""),
         row(tcp_srx, NEW, |_| {}, "ep_attr.rx_ctx_cnt"),
         row(tcp_srx, NEW, |h| h.ep = None, ""),
-        row(tcp_rdm, NEW, |h| ep(h).max_order_war_size = 1, ""),
+        row(
+            tcp_rdm,
+            NEW,
+            |h| {
+                h.caps = FI_MSG;
+                ep(h).max_order_war_size = 1;
+            },
+            "",
+        ),
+        row(
+            tcp_rdm,
+            NEW,
+            |h| ep(h).max_order_war_size = 1,
+            "ep_attr.max_order_war_size",
+        ),
         row(
             tcp_rdm,
             NEW,
