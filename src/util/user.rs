@@ -186,6 +186,18 @@ impl UserIov {
         UserIov::new(self.slices(at, len)).unwrap_or_default()
     }
 
+    /// The same memory, of which pieces that adjoin are one.
+    pub fn joined(&self) -> UserIov {
+        let mut joined: Vec<UserBuf> = Vec::with_capacity(IOV_LIMIT);
+        for part in self.parts() {
+            match joined.last_mut() {
+                Some(last) if last.addr.checked_add(last.len) == Some(part.addr) => last.len += part.len,
+                _ => joined.push(*part),
+            }
+        }
+        UserIov::new(joined).unwrap_or(*self)
+    }
+
     /// Copies as much of this as `into` has room for; both may be the same memory. Says how much.
     pub fn copy_to(&self, into: &UserIov) -> usize {
         let len = self.len.min(into.len);
@@ -384,6 +396,15 @@ mod tests {
         let places = [0, 2, 3, 6, 7, 8].map(|at| whole.iov().address(at));
         let end = last.addr + 4;
         assert_eq!(places, [first.addr, first.addr + 2, last.addr, last.addr + 3, end, end]);
+    }
+
+    #[test]
+    fn pieces_that_adjoin_are_joined() {
+        let mut memory = [0; 40];
+        let whole = iov(&mut memory, &[40]);
+        assert_eq!(iov(&mut memory, &[5, 0, 30, 5]).joined(), whole);
+        let apart = UserIov::new([0, 10].map(|at| whole.part(at, 5).parts()[0])).unwrap();
+        assert_eq!((apart.joined(), UserIov::NONE.joined()), (apart, UserIov::NONE));
     }
 
     #[test]

@@ -147,11 +147,38 @@ static void pieces_are_one_region(void)
 	close_bed(&bed);
 }
 
+/* Of a region in pieces that adjoin, an element may lie in two. */
+static void adjoining_pieces_are_one(void)
+{
+	struct setup s = { .more_caps = FI_ATOMIC };
+	static uint64_t words[8], one = 1;
+	struct iovec iov[2] = { { words, 20 }, { (char *) words + 20, sizeof(words) - 20 } };
+	struct fid_mr *mr;
+	struct bed bed;
+	unsigned i;
+
+	open_bed(&bed, &s);
+	if (bed.info->domain_attr->mr_iov_limit < 2 || bed.info->domain_attr->mr_mode & (FI_MR_VIRT_ADDR | FI_MR_ENDPOINT))
+		SKIP("one piece only, or more to be done");
+	if (!strict)
+		SKIP("the C library leaves the memory as it was, and reports success");
+	for (i = 0; i < 8; i++)
+		words[i] = 10 * i;
+	OK(fi_mr_regv(bed.domain, iov, 2, REMOTE, 0, 5, 0, &mr, NULL));
+	for (i = 0; i < 8; i++) {
+		POST(&bed, fi_atomic(bed.side[0].ep, &one, 1, NULL, bed.side[1].addr, 8 * i, fi_mr_key(mr), FI_UINT64, FI_SUM, ctx(1)));
+		COMPLETION(&bed, bed.side[0].tx, ctx(1));
+		UNTIL(&bed, words[i] == 10 * i + 1);
+	}
+	OK(fi_close(&mr->fid));
+	close_bed(&bed);
+}
+
 static const struct test tests[] = {
 #if HEADERS_2
 	TEST(single_use),
 #endif
-	TEST(modes), TEST(a_region_of_an_endpoint), TEST(a_region_with_events), TEST(pieces_are_one_region),
+	TEST(modes), TEST(a_region_of_an_endpoint), TEST(a_region_with_events), TEST(pieces_are_one_region), TEST(adjoining_pieces_are_one),
 };
 
 CASES(tests)

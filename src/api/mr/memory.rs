@@ -46,7 +46,7 @@ impl Mode {
     pub fn region(&self, memory: UserIov, access: u64, flags: u64) -> Region {
         let waits = self.by_endpoint || self.by_event && flags & FI_RMA_EVENT != 0;
         Region {
-            memory,
+            memory: memory.joined(),
             rights: Rights {
                 read: access & FI_REMOTE_READ != 0,
                 write: access & FI_REMOTE_WRITE != 0,
