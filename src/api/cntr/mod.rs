@@ -238,7 +238,6 @@ impl Cntr {
             answer().is_none() && self.endpoints.arm()
         };
         let answer = block(bell, timeout, look, announce);
-        self.endpoints.disarm();
         answer.unwrap_or_else(|stopped| {
             Err(match stopped {
                 Stopped::TimedOut => Errno(FI_ETIMEDOUT),

@@ -335,7 +335,6 @@ impl Cq {
 
     fn end_wait(&self) {
         self.signals().waiting -= 1;
-        self.endpoints.disarm();
     }
 
     fn signals(&self) -> MutexGuard<'_, Signals> {

@@ -187,7 +187,6 @@ impl Eq {
             answer => Some(answer),
         };
         let answer = block(bell, timeout, look, || self.announce_any());
-        self.endpoints.disarm();
         answer.unwrap_or_else(|stopped| match stopped {
             Stopped::TimedOut | Stopped::Interrupted => Err(Errno(FI_EAGAIN)),
             Stopped::Failed(errno) => Err(errno),

@@ -34,12 +34,8 @@ pub trait Progress: Send + Sync {
     /// A thread is going to sleep: what comes from then on makes `wake_fd` readable, once. Drains `wake_fd` (only here,
     /// as others may be about to look at it), announces the sleep to peers, and then checks for work that came before.
     /// False: there is work, so call `progress` instead; the announcement stands, since another sleeper may depend on
-    /// it.
+    /// it. It is never taken back, so a sleeper that has woken by itself is rung once in vain.
     fn arm(&self) -> bool;
-
-    /// The sleeper that called `arm` is awake. A hint: sleeps that fi_trywait announced are never taken back, so an
-    /// endpoint that does not count sleepers does nothing here, and is rung once in vain.
-    fn disarm(&self) {}
 
     /// After `arm` returned true: whether an operation waits for a peer. Then the sleeper needs a liveness timer, as a
     /// peer that dies rings nobody. If not, an operation that begins later makes `wake_fd` readable.
@@ -234,11 +230,6 @@ impl Attached {
             *watchful = unfinished;
         }
         true
-    }
-
-    /// A sleeper that was announced is awake again.
-    pub fn disarm(&self) {
-        self.each(|attachment| attachment.endpoint.disarm());
     }
 
     fn each(&self, visit: impl FnMut(&Arc<Attachment>)) {
