@@ -1,6 +1,6 @@
 //! Flow control of eager messages: a flood of them that nobody receives neither fills memory nor blocks anything else.
 //!
-//! An eager packet must always be taken, because behind it in the same lane may come the `Done` or `Send` that the
+//! An eager packet must always be taken, because behind it in the same lane may come the `Done` or `Request` that the
 //! application waits for: refusing it could make two peers that flood each other wait for ever. So the sender holds
 //! back instead. Each `Eager` or `First` costs credit (its length and something for bookkeeping); a peer starts with a
 //! window of credit. The receiver returns it when the message is matched, or at once while there is room to keep the
@@ -9,7 +9,7 @@
 //! A sender without credit waits while the receiver returns all of it, which needs only that the receiver makes
 //! progress. If the receiver has said that it withholds credit, the sender offers its messages by `Rendezvous`. These
 //! cost the receiver a small entry each and are limited by `Config::sends`, so receives can still match all messages in
-//! order. Answers (`Segment`, `Send`, `Done`, `Credit`) need no credit, since the memory for them exists already. So
+//! order. Answers (`Segment`, `Request`, `Done`, `Credit`) need no credit, since the memory for them exists already. So
 //! every packet is taken, every lane flows as long as both sides make progress, and what waits is waiting for a receive
 //! that the application has not posted.
 

@@ -137,13 +137,13 @@ impl Core {
             Packet::First => self.place_first(from, header, len, report),
             Packet::Segment => self.place_segment(from, header, len, report),
             Packet::Rendezvous => self.place_offer(from, header, len, report),
-            Packet::Send | Packet::Done | Packet::Credit | Packet::Got | Packet::Acked => {
+            Packet::Request | Packet::Done | Packet::Credit | Packet::Got | Packet::Acked => {
                 self.place_answer(from, header, len, report)
             }
             Packet::Write => self.place_write(from, header, len, report),
             Packet::Reply => self.place_reply(from, header, len, report),
             Packet::Exposed => self.place_exposed(from, header, len),
-            Packet::Offer | Packet::Read | Packet::Atomic | Packet::FetchAtomic | Packet::CompareAtomic => {
+            Packet::OfferWrite | Packet::Read | Packet::Atomic | Packet::FetchAtomic | Packet::CompareAtomic => {
                 self.place_whole(from, header, len, report)
             }
         }
@@ -185,7 +185,7 @@ impl Core {
             return Err(Malformed);
         }
         match header.packet {
-            Packet::Send => self.bytes_requested(from, header)?,
+            Packet::Request => self.bytes_requested(from, header)?,
             Packet::Done => self.done(from, header, report)?,
             Packet::Credit => self.credited(from, header)?,
             Packet::Acked => self.acked(from, header, report)?,

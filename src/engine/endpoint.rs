@@ -1,7 +1,7 @@
 //! The calls of an endpoint, and the short way of a message that fits one packet.
 //!
 //! `Engine` joins a transport with `Core`. `Core` decides what is to be done; it does not know the transport, so it is
-//! compiled once. Pushes, polls and gets are made by `Engine` here and in `pushing`, `rma`, `atomic`, `direct` and `recall`.
+//! compiled once. Pushes, polls and gets are made by `Engine`, never by `Core`.
 //! Nothing blocks: `progress` must be called while anything is in flight.
 
 use super::credit;

@@ -2,7 +2,7 @@
 //!
 //! The transport may have to register the memory (`Exposed::id`), so a packet that finds no room keeps what it was given
 //! for the next try. Whatever ends the operation puts `Call::Unexpose` in `Core::calls`, as `Core` does not know the
-//! transport. Called by `endpoint` and `rma`, which push the packets, and by all that ends operations.
+//! transport. Called by `rma_packets` and `rma`, whose packets carry what it answers, and by all that ends operations.
 
 use super::deliver::ANSWERS;
 use super::endpoint::Engine;

@@ -67,9 +67,9 @@ pub(super) enum Landing {
 pub(super) enum Phase {
     /// Eager: its bytes come unasked.
     Coming,
-    /// Rendezvous: its sender waits for `Done` or `Send`.
+    /// Rendezvous: its sender waits for `Done` or `Request`.
     Offered(Option<Box<Remote>>),
-    /// Its bytes were requested with `Send`.
+    /// Its bytes were requested with `Request`.
     Requested,
 }
 

@@ -10,7 +10,7 @@
 //! allows; else `outgoing` queues it per peer (`outgoing_op`), and `pushing` pushes it in its turn. Up to
 //! `Limits::eager` bytes it goes unasked, as `Eager` or as `First` and `Segment`s (`segment`). Above that, or when the
 //! receiver withholds credit, it is offered (`Rendezvous`, `rendezvous`): once it is matched, the receiver fetches it
-//! with the transport's `get` and answers `Done`, or asks for segments with `Send`. `offer` does that in short where a
+//! with the transport's `get` and answers `Done`, or asks for segments with `Request`. `offer` does that in short where a
 //! fetch is over at once. `exposure` keeps account of the memory that is lent so. At the receiver `deliver` is what the
 //! transport calls for each packet. `eager` tries the short way, straight into a posted receive; else `matching` finds
 //! the receive, or a `message` is kept as unexpected until `receive`, `multi` (FI_MULTI_RECV) or `peek` (FI_PEEK,

@@ -6,7 +6,7 @@
 //! (`Get::Unsupported`) is asked with packets, by the ways of `rma` and `atomic`.
 //!
 //! Atomics that the target's processor executes are in order with copies only once they are answered, so copies wait for
-//! them (`Holds::COPIES`). Called by `rma`, `atomic` and `endpoint`, and by `deliver` for what has completed.
+//! them (`Holds::COPIES`). Called by `rma`, `atomic`, `outgoing` and `pushing`, and by `deliver` for what has completed.
 
 use super::endpoint::Engine;
 use super::op::{Access, Atomic, AtomicOp, AtomicTarget, Error, Failure, Form, Refused, Report, Rma, untold};

@@ -1,6 +1,6 @@
 //! Outgoing operations that need more than one push, and the order in which packets to one peer leave.
 //!
-//! `next` chooses the next packet for a peer, `endpoint` pushes it, and `pushed` records that it has gone. Answers go
+//! `next` chooses the next packet for a peer, `pushing` pushes it, and `pushed` records that it has gone. Answers go
 //! first; then queued operations and requested bytes take turns. A message starts only after all earlier ones to the
 //! same peer have started, which is all that matching order needs.
 
@@ -42,7 +42,7 @@ impl LocalBuffer {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
-    /// In the queue, nothing sent.
+    /// In the queue; of a write some parts may have gone (`at`), of all else nothing has.
     Queued,
     /// In the queue, first packet sent.
     Started,

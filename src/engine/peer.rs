@@ -221,7 +221,8 @@ impl Core {
 
     /// Removes the operation that was queued last, if nothing of it has started.
     pub(super) fn take_back_last(&mut self, to: PeerId, id: Id) -> bool {
-        if !self.sends.get(id).is_some_and(|send| send.stage == Stage::Queued) {
+        let is_whole = |send: &Outgoing| send.stage == Stage::Queued && send.at == 0;
+        if !self.sends.get(id).is_some_and(is_whole) {
             return false;
         }
         self.sends.remove(id);

@@ -1,7 +1,7 @@
 //! Rendezvous: messages that are offered before they are sent, because they are long or credit is short.
 //!
 //! The sender offers the message (`Rendezvous`), with a `Remote` if its memory can be fetched. Once matched, the
-//! receiver fetches it and answers `Done`; or requests as many bytes as fit its buffer (`Send`), which the sender
+//! receiver fetches it and answers `Done`; or requests as many bytes as fit its buffer (`Request`), which the sender
 //! pushes as segments. A get that fails is followed by a request. Long writes use the same steps after their `Offer`.
 
 use super::deliver::ANSWERS;
@@ -193,7 +193,7 @@ impl Core {
         let (from, number) = (message.from, message.number);
         message.phase = Phase::Requested;
         let header = Header {
-            packet: Packet::Send,
+            packet: Packet::Request,
             flags: 0,
             code: 0,
             id: number,

@@ -1,7 +1,7 @@
 //! The packets of reads, writes and atomics that are queued: which goes next, what it carries, and what it means that it has
 //! gone. A write goes in one packet, in several, or is offered.
 //!
-//! Called by `outgoing` and `endpoint`, which know when a packet may go; what is not queued is pushed by `rma`.
+//! Called by `outgoing` and `pushing`, which know when a packet may go; what is not queued is pushed by `rma`.
 
 use super::endpoint::Engine;
 use super::op::{AtomicTarget, RemoteIov};
@@ -40,7 +40,7 @@ impl<T: Transport> Engine<T> {
         }
         match (&send.local, header.packet) {
             (_, Packet::Read) => {}
-            (_, Packet::Offer | Packet::Rendezvous) => return self.push_offer(to, header, id, body),
+            (_, Packet::OfferWrite | Packet::Rendezvous) => return self.push_offer(to, header, id, body),
             (LocalBuffer::User(iov), _) if body.is_empty() && len > 0 => {
                 return Self::push_out_of_line(&mut self.transport, to, header, Body::User { iov, at, len });
             }
@@ -101,7 +101,7 @@ impl Core {
                 tag: remote_side.count(),
                 data,
                 total: send.len as u64,
-                ..Header::new(Packet::Offer, id.short())
+                ..Header::new(Packet::OfferWrite, id.short())
             };
             return NextPacket::bare(purpose, header);
         };
@@ -163,11 +163,11 @@ impl Core {
             }
         }
         let long = match header.packet {
-            Packet::Offer => true,
+            Packet::OfferWrite => true,
             Packet::Read => send.len > short_read,
             _ => false,
         };
-        send.stage = if header.packet == Packet::Offer {
+        send.stage = if header.packet == Packet::OfferWrite {
             Stage::Offered
         } else {
             Stage::Sent

@@ -273,7 +273,7 @@ impl Core {
         self.peers.get(to as usize).is_some_and(owes)
     }
 
-    /// The same, if nothing else is to go to this peer.
+    /// The `Acked` that is due, if nothing else is to go to this peer.
     pub(super) fn only_ack_due(&self, to: PeerId) -> Option<Header> {
         let peer = self.peers.get(to as usize)?;
         let alone = peer.answers() + peer.queue.len() + peer.requested.len() == 0 && self.credit_due(to).is_none();

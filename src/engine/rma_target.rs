@@ -190,7 +190,7 @@ impl Core {
     ) -> Result<(), Malformed> {
         match header.packet {
             Packet::Write => self.write(from, header, body, report),
-            Packet::Offer => self.offered(from, header, body, report),
+            Packet::OfferWrite => self.offered(from, header, body, report),
             Packet::Read => self.read(from, header, body, report),
             _ => self.atomic(from, header, body, report),
         }

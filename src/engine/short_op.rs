@@ -25,7 +25,7 @@ pub(super) struct ShortOp {
 pub(super) enum ShortKind {
     Atomic,
     Write,
-    /// A part of the next one that is none: only whether it was refused matters.
+    /// A packet of a write that has more of them. It completes nothing; if it is refused, so is the write, whose last packet follows.
     Part,
     /// When it is acknowledged, this is known memory.
     FirstWrite {

@@ -17,21 +17,21 @@ pub enum Packet {
     First = 2,
     Segment = 3,
     /// Offers a message of `total` bytes. The body is a `Remote` for `get`, or empty if the receiver can only ask with
-    /// `Send`.
+    /// `Request`.
     Rendezvous = 4,
     /// The receiver asks for `total` bytes of the offered message `id`, as `Segment`s.
-    Send = 5,
+    Request = 5,
     /// The receiver has all of message `id`, or operation `id` is done at the target. With `FAILED`, `data` says why
     /// not.
     Done = 6,
     /// The receiver gives back `total` bytes of credit for `Eager` and `First`. With `WITHHELD`, it keeps some back.
     Credit = 7,
     /// A short write of the body to address `tag` in the region with key `data`; `total` is remote CQ data.
-    /// Acknowledged by `Acked`. The oldest `id` unacknowledged short operations of its receiver's are done, too.
+    /// Acknowledged by `Acked`. `id` acknowledges, as `Acked` does: so many of its receiver's oldest short operations are done.
     Write = 8,
     /// Offers a long write `id` of `total` bytes. The body is a list of `tag` remote pieces, and perhaps a `Remote`;
-    /// `data` is remote CQ data. It goes on like an offered message: `Send`, `Segment`, `Done`.
-    Offer = 9,
+    /// `data` is remote CQ data. It goes on like an offered message: `Request`, `Segment`, `Done`.
+    OfferWrite = 9,
     /// Reads `total` bytes from address `tag` in the region with key `data`. Answered by `Reply`, `Exposed` or a failed
     /// `Done`.
     Read = 10,
@@ -60,8 +60,8 @@ impl Packet {
     /// be done before they are read.
     #[inline(always)]
     pub const fn is_answer(self) -> bool {
-        use Packet::{Acked, Credit, Done, Exposed, Got, Reply, Send};
-        matches!(self, Send | Done | Credit | Got | Acked | Reply | Exposed)
+        use Packet::{Acked, Credit, Done, Exposed, Got, Reply, Request};
+        matches!(self, Request | Done | Credit | Got | Acked | Reply | Exposed)
     }
 }
 
@@ -159,11 +159,11 @@ impl Header {
             2 => Packet::First,
             3 => Packet::Segment,
             4 => Packet::Rendezvous,
-            5 => Packet::Send,
+            5 => Packet::Request,
             6 => Packet::Done,
             7 => Packet::Credit,
             8 => Packet::Write,
-            9 => Packet::Offer,
+            9 => Packet::OfferWrite,
             10 => Packet::Read,
             11 => Packet::Reply,
             12 => Packet::Exposed,

@@ -12,7 +12,7 @@ use std::time::Instant;
 
 /// The longest look-out: about what a sleep and being woken take, so that one in vain doubles the cost of a wait at most.
 const LONGEST: Duration = Duration::from_micros(20);
-/// A wait that took no longer had ended within the longest look-out, or nearly, had it not slept.
+/// A wait of up to this time would have ended within the longest look-out, or soon after: the rest is what its sleep cost.
 const SOON: Duration = Duration::from_micros(40);
 /// A shorter look-out is none: the looks around a sleep take as long.
 const LEAST: Duration = Duration::from_micros(1);
@@ -50,7 +50,7 @@ impl LookOuts {
         Duration::from_nanos(self.next.load(Ordering::Relaxed))
     }
 
-    /// A wait took so long. Threads that end waits at once may lose each other's, which only moves when they sleep.
+    /// A wait took so long. If two threads end waits at once, one result is lost: the next look-out is a little too long or too short.
     fn learn(&self, took: Duration) {
         let next = if took <= SOON { LONGEST } else { self.next() / 2 };
         let next = if next < LEAST { Duration::ZERO } else { next };

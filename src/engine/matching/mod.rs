@@ -203,6 +203,7 @@ impl<P: Receive, M> Matcher<P, M> {
         self.posted.len()
     }
 
+    #[cfg(test)]
     pub fn unexpected_len(&self) -> usize {
         self.unexpected.len()
     }

@@ -58,6 +58,7 @@ impl<M> Default for Unexpected<M> {
 }
 
 impl<M> Unexpected<M> {
+    #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.slab.len()
     }

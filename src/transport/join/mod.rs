@@ -35,7 +35,7 @@ use turns::Turns;
 struct Side<T> {
     transport: T,
     known: KnownPeers,
-    /// Peers that have sent something and have no number of the engine's yet. Empty between polls.
+    /// Peers that have sent something and have no number of the engine's yet. Empty between polls of the join.
     fresh: Vec<PeerId>,
 }
 

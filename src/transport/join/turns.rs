@@ -20,8 +20,9 @@ pub(super) struct Turns {
     most_empty: u32,
     /// Polls of the near way until it is next considered whether the far way is due.
     until_considered: u32,
-    /// Polls that found something since the far way was polled: those that were considered, and the others.
+    /// Polls that have found something since the far way was polled, up to the last `consider`.
     busy: u32,
+    /// The same since then.
     newly_busy: u32,
     /// Polls that found nothing, in a row, as far as they were considered.
     empty: u32,
@@ -87,7 +88,7 @@ impl Turns {
         (self.until_considered, self.polled_at) = (self.polls_to_consider(), now);
     }
 
-    /// Either way, since the far way was polled or by that.
+    /// Whether any poll has found something, from the last one of the far way on.
     pub(super) fn has_found(&self) -> bool {
         self.busy + self.newly_busy > 0
     }

@@ -28,6 +28,7 @@ pub(super) fn announce(word: &impl AttentionWord, sleeps: &mut u64, barrier: imp
 }
 
 /// The sleep is over, or did not begin.
+#[cfg(any(test, loom))]
 pub(super) fn awake(word: &impl AttentionWord, sleeps: u64) {
     word.store(sleeps);
 }

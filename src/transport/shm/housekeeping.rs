@@ -273,8 +273,8 @@ impl ShmTransport {
         self.polls_to_housekeeping = 1;
     }
 
-    /// Checks all peers now, and tells the engine of those that died. Polls do this for some peers at a time; an
-    /// endpoint that has slept for long calls this when it wakes.
+    /// Checks all peers at once, as polls do one after the other.
+    #[cfg(test)]
     pub fn check_peers<S: Sink>(&mut self, sink: &mut S) {
         if !self.own.is_ours() {
             return;

@@ -20,7 +20,7 @@
 //! lock within a second; `peers` reports a death after what the peer had sent. Whoever finds files of the dead removes
 //! them (`sweep`). What peers write is checked: the worst that comes of it is that they count as dead.
 //!
-//! Knows `engine::port`, `util` and `sys`. Called by the engine, and by `provider` and `abi` to open and to sleep.
+//! Knows `engine::port`, `util` and `sys`. Called by the engine, and by `provider` to open and to sleep.
 
 mod ahead;
 mod attention;

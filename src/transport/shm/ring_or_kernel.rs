@@ -148,7 +148,7 @@ impl Outbound {
         Copies::of(self.ring.copies_by_turns().load(Ordering::Relaxed))
     }
 
-    /// The same for what goes through the ring.
+    /// Whether bodies come to the peer quickly enough for a packet, or it is time to try one.
     pub(super) fn is_worth_a_packet(&mut self, copies: Copies, least: Copies) -> bool {
         is_quick_enough(copies, least, &mut self.choice.trials)
     }

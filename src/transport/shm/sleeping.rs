@@ -1,8 +1,8 @@
 //! Sleeping until a packet comes, at no cost to senders that find nobody asleep.
 //!
-//! `arm` announces sleep in the attention word and looks once more for packets (`attention` has the protocol). The
+//! `arm_among_others` announces sleep in the attention word and looks once more for packets (`attention` has the protocol). The
 //! barrier on the senders' side is the kernel's (membarrier), so that their path has none; where the kernel offers
-//! none, senders fence. The descriptor to sleep on is the endpoint's `doorbell`. Called by `provider` and `abi` for
+//! none, senders fence. The descriptor to sleep on is the endpoint's `doorbell`. Called by `provider` for
 //! wait objects.
 
 use super::ShmTransport;
@@ -13,8 +13,8 @@ use core::sync::atomic::{Ordering, fence};
 use std::os::fd::RawFd;
 
 impl ShmTransport {
-    /// The descriptor that becomes readable when there may be something to poll, after `arm` returned true. Only
-    /// `disarm` reads it.
+    /// The descriptor that becomes readable when there may be something to poll, after the endpoint has
+    /// announced its sleep. `arm_among_others` drains it.
     pub fn wake_fd(&self) -> RawFd {
         self.own.bell.fd()
     }
@@ -24,7 +24,8 @@ impl ShmTransport {
         self.own.bell.ring_own();
     }
 
-    /// Announces sleep. False: there is something to poll already, and nothing is announced.
+    /// Announces the sleep of one thread alone. False: there is something to poll already, and nothing is announced.
+    #[cfg(test)]
     pub fn arm(&mut self) -> bool {
         let quiet = self.announce();
         if !quiet {
@@ -33,8 +34,8 @@ impl ShmTransport {
         quiet
     }
 
-    /// `arm` for several threads that sleep on one descriptor: it is drained first, and the announcement stands in any
-    /// case. So as long as one of them sleeps, the descriptor is readable or senders know that they have to ring.
+    /// Announces the sleep of threads that share the descriptor: it is drained first, and the announcement stands though there is
+    /// something to poll (false). So as long as one of them sleeps, the descriptor is readable or senders know that they have to ring.
     pub fn arm_among_others(&mut self) -> bool {
         if self.own.is_ours() {
             self.own.bell.drain();
@@ -101,6 +102,7 @@ impl ShmTransport {
     }
 
     /// Withdraws what `arm` announced, and drains the descriptor.
+    #[cfg(test)]
     pub fn disarm(&mut self) {
         if self.own.is_ours() {
             attention::awake(self.own.header.attention(), self.sleeps);

@@ -31,7 +31,7 @@ fn write(local: &Lent) -> Rma {
 }
 
 fn packets(bed: &Bed) -> [usize; 2] {
-    [Packet::Write, Packet::Offer].map(|kind| bed.world.borrow().count(kind))
+    [Packet::Write, Packet::OfferWrite].map(|kind| bed.world.borrow().count(kind))
 }
 
 #[test]

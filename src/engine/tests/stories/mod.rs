@@ -336,7 +336,7 @@ fn a_get_that_fails_is_followed_by_asking() {
         bed.settle();
         check(&bed, recv, sent);
         assert_eq!(sends_ended(&bed, 0), [sent]);
-        let asked = bed.world.borrow().count(Packet::Send);
+        let asked = bed.world.borrow().count(Packet::Request);
         assert_eq!(asked, usize::from(gets != [0, 0, 0]));
     }
 }
@@ -386,7 +386,7 @@ fn who_cannot_fetch_is_sent_what_is_not_too_long() {
         (fetches, 301, 1, 0),
         (fetches, 151, 1, 0),
     ] {
-        let counts = |bed: &Bed| [Packet::Rendezvous, Packet::Send].map(|packet| bed.world.borrow().count(packet));
+        let counts = |bed: &Bed| [Packet::Rendezvous, Packet::Request].map(|packet| bed.world.borrow().count(packet));
         let before = counts(&bed);
         bed.world.borrow_mut().manner.gets = gets;
         let recv = bed.recv(1, &[len], tagged(0));

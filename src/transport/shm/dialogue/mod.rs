@@ -47,7 +47,7 @@ const HEADER_AT: usize = 8;
 /// A body that fits follows the header at once. Longer ones begin with the second line, as the other side looks at the first
 /// meanwhile, which is therefore written at once, at the end.
 const BODY_AT: usize = HEADER_AT + 32;
-const BRIEF: usize = LINE - BODY_AT;
+const BESIDE_HEADER: usize = LINE - BODY_AT;
 /// The longest body that fits the lines. Longer ones lie behind the large ring.
 const SHORT: usize = DIALOGUE_BYTES - LINE;
 /// The longest body: that of a packet.
@@ -241,7 +241,7 @@ impl Dialogue {
     /// part.
     #[inline(always)]
     fn place(&self, len: usize, second: usize) -> Option<*mut u8> {
-        if len <= BRIEF {
+        if len <= BESIDE_HEADER {
             // SAFETY: within the first of the lines.
             return Some(unsafe { self.here().add(BODY_AT) });
         }

@@ -158,7 +158,7 @@ impl Inbound {
             return;
         }
         if own_instance < out.instance() {
-            self.dialogue = Some(Arc::new(Dialogue::new(out.ring(), true)));
+            self.dialogue = Some(Arc::new(Dialogue::new(&out.ring, true)));
         }
         out.dialogue = self.dialogue.clone();
     }

@@ -33,7 +33,8 @@ pub(in super::super) struct Inbox {
     clock_hand: usize,
     /// Where the next step of the slow scan begins.
     scanned_to: usize,
-    /// The ring that is `unanswered`: there is one at most, as the engine answers things of one peer at most so late.
+    /// The ring that is `unanswered`. There is one at most: the reads of one peer only wait for the end of a poll
+    /// (`engine::read_at_hand`).
     unanswered: Option<usize>,
     /// Rings that cannot be taken up now, or not be followed into a large ring. They keep nobody from sleeping.
     put_off: Vec<usize>,

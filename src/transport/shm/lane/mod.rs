@@ -3,10 +3,10 @@
 //!
 //! | line of the control block | written by | holds |
 //! | --- | --- | --- |
-//! | claimer | the sender, once | its instance, its address |
+//! | claimer | the sender, once; the owner, when it takes the lane back | its instance, its address |
 //! | hot | the receiver, seldom | whether it polls this ring without a bell, how quickly bodies go through it and by turns, whether it wants a large one |
 //! | taken | the receiver, every few records and around each read | the credit, how far it has read, here and in the dialogue, whether it reads |
-//! | sender | the sender, seldom | whether it has closed, is starved, or takes records back (`recall`); how quickly it copies to either place |
+//! | sender | the sender, seldom; the receiver clears that it is starved | whether it has closed, is starved, or takes records back (`recall`); how quickly it copies to either place |
 //! | pieces | both, for a dual copy | which pieces nobody has taken yet (`dual_copy`) |
 //! | helped | the sender, for a dual copy | how many pieces it has copied |
 //! | the last six | both, by turns | what they say to each other (`dialogue`) |

@@ -227,10 +227,6 @@ impl Outbound {
         self.header.attention().load(Ordering::Relaxed) & layout::SLEEPING != 0
     }
 
-    pub(super) fn ring(&self) -> &Ring {
-        &self.ring
-    }
-
     /// `ordered`: direct access must not overtake it.
     #[inline(always)]
     fn write(&mut self, header: [u64; 4], body: Body<'_>, ordered: bool) -> Written {

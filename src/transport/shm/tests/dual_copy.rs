@@ -108,7 +108,7 @@ fn helped(end: &ShmTransport, peer: PeerId) -> u64 {
 
 /// The ring that an endpoint has in its peer's file.
 fn ring(end: &ShmTransport, peer: PeerId) -> &Ring {
-    end.peers.get(peer).and_then(|peer| peer.out.as_ref()).unwrap().ring()
+    &end.peers.get(peer).and_then(|peer| peer.out.as_ref()).unwrap().ring
 }
 
 #[test]
@@ -212,7 +212,7 @@ fn one_message_after_the_other() {
         b.poll(&mut sink, 64);
         assert!(sink.ended.is_empty());
     }
-    let ring = a.peers.get(to_b).and_then(|peer| peer.out.as_ref()).unwrap().ring();
+    let ring = &a.peers.get(to_b).and_then(|peer| peer.out.as_ref()).unwrap().ring;
     ring.helped()
         .store(helper_word(number, HelperState::Failed, 0), Ordering::Release);
     b.poll(&mut sink, 64);

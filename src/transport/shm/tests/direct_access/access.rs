@@ -46,7 +46,7 @@ fn private_memory_is_copied_by_the_kernel_if_that_pays() {
     ));
     assert_eq!(memory.byte(0).load(Ordering::Relaxed), 0);
     // What fits a packet just so is, too, where the target copies slowly.
-    let ring = p.end.peers.get(p.to).unwrap().out.as_ref().unwrap().ring();
+    let ring = &p.end.peers.get(p.to).unwrap().out.as_ref().unwrap().ring;
     ring.copies().store(Copies::Slow as u64, Ordering::Relaxed);
     for len in [least, 200_000] {
         let at = LEN - len;
@@ -94,7 +94,7 @@ fn private_memory_goes_in_packets_where_the_ring_is_quicker() {
     ];
     for (copies, most) in rows {
         let out = p.end.peers.get_mut(p.to).unwrap().out.as_mut().unwrap();
-        out.ring().copies().store(copies as u64, Ordering::Relaxed);
+        out.ring.copies().store(copies as u64, Ordering::Relaxed);
         out.choice.seen_polling = 100;
         for len in [
             8,
@@ -209,7 +209,7 @@ fn the_kernel_waits_for_what_is_being_read() {
     let mut bytes = vec![3; end.config.bulk];
     let whole = part(0, bytes.len());
     push(&mut end, to, &header(1), &[]);
-    let ring = end.peers.get(to).unwrap().out.as_ref().unwrap().ring();
+    let ring = &end.peers.get(to).unwrap().out.as_ref().unwrap().ring;
     ring.copies().store(Copies::Slow as u64, Ordering::Relaxed);
     assert!(!copy(&mut end, to, &whole, &own(&mut bytes), Access::Write));
     let out = end.peers.get_mut(to).unwrap().out.as_mut().unwrap();
@@ -368,7 +368,7 @@ fn answers_are_passed() {
             None => copy(end, p.to, &part(0, len), &own(&mut bytes), Access::Write),
         };
         for answer in [
-            Packet::Send,
+            Packet::Request,
             Packet::Done,
             Packet::Credit,
             Packet::Got,
