@@ -284,7 +284,7 @@ impl Dialogue {
         // SAFETY: the header lies in the lines, aligned.
         unsafe { self.here().add(HEADER_AT).cast::<[u64; 4]>().write(header) };
         let goes_on = self.more_follows(header, len) && self.may_go_on();
-        let low = len as u64 | second as u64 * SECOND | if goes_on { GOES_ON } else { 0 };
+        let low = len as u64 | (second as u64 * SECOND) | if goes_on { GOES_ON } else { 0 };
         // SYNC POINT turn: release.
         self.word()
             .store(self.next_word(position) << LOW_BITS | low, Ordering::Release);
