@@ -78,7 +78,7 @@ impl ShmTransport {
             return len < self.config.bulk;
         }
         // What is read we copy out of the peer's ring.
-        let ours = self.inbound_of(to).map(|inbound| inbound.copies_for_reads());
+        let ours = self.inbound_of(to).map(|inbound| inbound.speeds.of_reads());
         self.direct_path(to).is_none_or(|out| {
             let copies = match access {
                 Access::Read => ours.unwrap_or_default(),
@@ -91,10 +91,10 @@ impl ShmTransport {
     /// Has the kernel fetch a message of this peer, which is timed now and then: the ring is judged by it.
     pub(super) fn fetch(&mut self, from: PeerId, len: usize, fetch: impl FnOnce() -> Get) -> Get {
         let mut inbound = self.inbound_of(from);
-        let started = inbound.as_mut().and_then(|inbound| inbound.start_fetch(len));
+        let started = inbound.as_mut().and_then(|inbound| inbound.speeds.start_fetch(len));
         let got = fetch();
         if let (Some(inbound), Some(started), Get::Done) = (inbound, started, got) {
-            inbound.fetched(len, started.elapsed());
+            inbound.speeds.fetched(&inbound.ring, len, started.elapsed());
         }
         got
     }
@@ -107,12 +107,12 @@ impl ShmTransport {
         let started = self
             .inbound_of(to)
             .filter(|_| is_read)
-            .and_then(|from| from.start_read(len));
+            .and_then(|from| from.speeds.start_read(len));
         if !self.direct_path(to).is_some_and(|out| out.copy_all(range, local)) {
             return Get::Unsupported;
         }
         if let (Some(started), Some(from)) = (started, self.inbound_of(to)) {
-            from.read_by_kernel(len, started.elapsed());
+            from.speeds.read_by_kernel(len, started.elapsed());
         }
         Get::Done
     }

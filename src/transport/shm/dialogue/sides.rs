@@ -136,7 +136,7 @@ impl Inbound {
         let Some((words, body, goes_on)) = dialogue.hear() else {
             return Delivery::Broken;
         };
-        let started = self.speed_of_turns.start(body.len());
+        let started = self.speeds.start_turn(body.len());
         let header = wire::Header::from_words(words);
         if !header.is_some_and(|header| sink.take(self.peer, &header, body)) {
             match deliver(sink, self.peer, &mut self.help, words, body) {
@@ -147,7 +147,7 @@ impl Inbound {
         let len = body.len();
         dialogue.heard(goes_on);
         if let Some(started) = started {
-            self.copied_of_turn(len, started.elapsed());
+            self.speeds.copied_of_turn(&self.ring, len, started.elapsed());
         }
         Delivery::Done
     }

@@ -6,14 +6,13 @@
 //!
 //! Called by `ShmTransport::poll` (hot rings), `housekeeping` (all others) and `sleeping`.
 
-use super::super::copy_speed::{CopySpeed, KernelPace};
 use super::super::dialogue::Dialogue;
 use super::super::dual_copy::HelpRequest;
 use super::super::lane::{self, Ring};
 use super::super::layout::FileHeader;
 use super::super::ring::Consumer;
 use super::super::streaming::Streaming;
-use super::{Inbound, RingEvent};
+use super::{Inbound, RingEvent, Speeds};
 use crate::engine::port::{PeerId, Sink};
 use core::sync::atomic::Ordering;
 use std::io;
@@ -79,11 +78,7 @@ impl Inbox {
                 peer,
                 ending: false,
                 help: None,
-                copy_speed: CopySpeed::of_ring(),
-                speed_of_turns: CopySpeed::of_turns(),
-                kernel_pace: KernelPace::default(),
-                speed_for_reads: CopySpeed::of_ring(),
-                pace_of_reads: KernelPace::default(),
+                speeds: Speeds::default(),
                 streaming: Streaming::default(),
                 refused: false,
                 unanswered: false,

@@ -1,28 +1,28 @@
 //! Receiving: how the records of a ring, and the turns of a dialogue, are delivered to the engine.
 //!
-//! - `inbox`: which rings are polled.
+//! - `inbox`: which rings are polled; `speeds`: how quickly their bodies come.
 //!
 //! Called by `ShmTransport::poll`, `housekeeping` and `sleeping`. Knows nothing of who a peer is.
 
 mod inbox;
+mod speeds;
 
-use super::copy_speed::{Copies, CopySpeed, KernelPace};
 use super::delivery::{Delivery, deliver};
 use super::dialogue::Dialogue;
 use super::dual_copy::HelpRequest;
 use super::exclusion;
 use super::fill;
 use super::lane::{self, Ring};
-use super::ring::{Consumer, LINE, RingEnd};
+use super::ring::{Consumer, LINE, Record, RingEnd};
 use super::streaming::{Streaming, Way};
 use crate::engine::port::{PeerId, Sink, Token};
 use crate::engine::wire;
 use core::sync::atomic::{Ordering, compiler_fence, fence};
 pub(super) use inbox::Inbox;
+use speeds::Speeds;
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 #[derive(Debug)]
 pub(super) struct Inbound {
@@ -35,14 +35,7 @@ pub(super) struct Inbound {
     pub ending: bool,
     /// What its sender asked us to copy, which is done after the look at the ring.
     pub(super) help: Option<HelpRequest>,
-    copy_speed: CopySpeed,
-    pub(super) speed_of_turns: CopySpeed,
-    /// What the kernel takes to fetch the sender's messages.
-    kernel_pace: KernelPace,
-    /// The same copies beside what the kernel takes for our reads of the sender's memory. Of a read there is no message that
-    /// offers it, and none that says that it is done, so the two paces are not one.
-    speed_for_reads: CopySpeed,
-    pace_of_reads: KernelPace,
+    pub(super) speeds: Speeds,
     streaming: Streaming,
     /// The engine refused the next record.
     refused: bool,
@@ -154,29 +147,13 @@ impl Inbound {
                 }
                 Err(RingEnd::Moved | RingEnd::Broken) => return (done, RingEvent::Broken),
             };
-            // SAFETY: the record was read and is released after the last use of the slice.
-            let body: &[u8] = unsafe { self.ring.rows().body(record) };
-            // The sender is ahead, so the next lines are written already, and come while this record is taken. A long body would be
-            // copied slower out of lines that were asked for.
-            if done >= SEVERAL && record.len < fill::LONG {
-                self.ring.expect_behind(record.cell);
-            }
-            let started = self.copy_speed.start(record.len);
-            let header = wire::Header::from_words(self.ring.rows().read_header(record));
-            if !header.is_some_and(|header| sink.take(self.peer, &header, body)) {
-                // The header is read once more, so that on the way through `take` it stays in registers.
-                let words = self.ring.rows().read_header(record);
-                match deliver(sink, self.peer, &mut self.help, words, body) {
-                    Delivery::Done => {}
-                    Delivery::Refused => {
-                        self.refused = true;
-                        break;
-                    }
-                    Delivery::Broken => return (done, RingEvent::Broken),
+            match self.deliver_record(sink, record, done) {
+                Delivery::Done => {}
+                Delivery::Refused => {
+                    self.refused = true;
+                    break;
                 }
-            }
-            if let Some(started) = started {
-                self.copied(record.len, started.elapsed());
+                Delivery::Broken => return (done, RingEvent::Broken),
             }
             if self.consumer.advance(self.ring.rows(), record) && self.sender_starves() {
                 event = RingEvent::Starved;
@@ -196,6 +173,32 @@ impl Inbound {
             RingEvent::Nothing if self.help.is_some() => (done, RingEvent::Help),
             event => (done, event),
         }
+    }
+
+    /// The next record, before which this poll has delivered so many.
+    #[inline(always)]
+    fn deliver_record<S: Sink>(&mut self, sink: &mut S, record: Record, before: usize) -> Delivery {
+        // SAFETY: the record was read, and the reader goes behind it after the last use of the slice.
+        let body: &[u8] = unsafe { self.ring.rows().body(record) };
+        // The sender is ahead, so the next lines are written already, and come while this record is taken. A long body would be
+        // copied slower out of lines that were asked for.
+        if before >= SEVERAL && record.len < fill::LONG {
+            self.ring.expect_behind(record.cell);
+        }
+        let started = self.speeds.start(record.len);
+        let header = wire::Header::from_words(self.ring.rows().read_header(record));
+        if !header.is_some_and(|header| sink.take(self.peer, &header, body)) {
+            // The header is read once more, so that on the way through `take` it stays in registers.
+            let words = self.ring.rows().read_header(record);
+            match deliver(sink, self.peer, &mut self.help, words, body) {
+                Delivery::Done => {}
+                other => return other,
+            }
+        }
+        if let Some(started) = started {
+            self.speeds.copied(&self.ring, record.len, started.elapsed());
+        }
+        Delivery::Done
     }
 
     /// SYNC POINT starved: lines were given back before this look. A starved sender has the kernel run our barrier, or
@@ -249,62 +252,11 @@ impl Inbound {
         moved.map(|_| self.consumer.follow())
     }
 
-    /// A body of this length was copied out of the ring in this time, which may change what the sender is told.
-    #[cold]
-    pub(super) fn copied(&mut self, len: usize, time: Duration) {
-        let sender = self.ring.filling().load(Ordering::Relaxed);
-        if let Some(copies) = self.copy_speed.took(len, time, sender, &self.kernel_pace) {
-            self.ring.copies().store(copies as u64, Ordering::Relaxed);
-        }
-        self.speed_for_reads.took(len, time, sender, &self.pace_of_reads);
-    }
-
-    /// The same for a body that came by turns.
-    #[cold]
-    pub(super) fn copied_of_turn(&mut self, len: usize, time: Duration) {
-        let sender = self.ring.saying().load(Ordering::Relaxed);
-        if let Some(copies) = self.speed_of_turns.took(len, time, sender, &self.kernel_pace) {
-            self.ring.copies_by_turns().store(copies as u64, Ordering::Relaxed);
-        }
-        let as_in_ring = |copy: u64| copy.saturating_mul(READ_BY_TURNS) / 100;
-        let time = Duration::from_nanos(as_in_ring(time.as_nanos() as u64));
-        self.speed_for_reads
-            .took(len, time, as_in_ring(sender), &self.pace_of_reads);
-    }
-
-    /// Before the kernel fetches so many bytes of its sender's: the time, if that is to be timed.
-    pub(super) fn start_fetch(&mut self, len: usize) -> Option<Instant> {
-        self.kernel_pace.start(len)
-    }
-
-    pub(super) fn fetched(&mut self, len: usize, time: Duration) {
-        self.kernel_pace.fetched(len, time);
-        // Turns that were found slow before the pace was known would hardly be taken again to change that.
-        if let Some(copies) = self.speed_of_turns.judge(&self.kernel_pace) {
-            self.ring.copies_by_turns().store(copies as u64, Ordering::Relaxed);
-        }
-    }
-
-    /// The same for a read of its sender's memory.
-    pub(super) fn start_read(&mut self, len: usize) -> Option<Instant> {
-        self.pace_of_reads.start(len)
-    }
-
-    pub(super) fn read_by_kernel(&mut self, len: usize, time: Duration) {
-        self.pace_of_reads.fetched(len, time);
-        self.speed_for_reads.judge(&self.pace_of_reads);
-    }
-
-    /// How quickly what is read of its sender's memory comes through it.
-    pub(super) fn copies_for_reads(&self) -> Copies {
-        self.speed_for_reads.told()
-    }
-
     /// How a long message of this ring's sender comes best. `polls`: the sender's, by now. `plenty`: whether
     /// /dev/shm has room to spare, as a stream needs a large ring, which the two may not have yet.
     pub(super) fn way_of(&mut self, message: Token, polls: u64, plenty: impl FnOnce() -> bool) -> Way {
         let may_try = || self.ring.is_large() || plenty();
-        self.streaming.choose(message, self.copy_speed.told(), polls, may_try)
+        self.streaming.choose(message, self.speeds.of_ring(), polls, may_try)
     }
 
     fn set_hot(&mut self, hot: bool) {
@@ -314,8 +266,5 @@ impl Inbound {
     }
 }
 
-/// Reads are judged by how quickly bodies come, through the ring or by turns. By turns a read is one packet, which is not copied out
-/// while it is copied in, so what turns take counts so many hundredths. Far, 8 KiB take 2.2 to 3.0 us by turns, by the kernel 2.1.
-const READ_BY_TURNS: u64 = 140;
 /// After so many records in one poll the sender is taken to be ahead.
 const SEVERAL: usize = 4;

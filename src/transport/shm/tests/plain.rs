@@ -43,7 +43,7 @@ fn a_sender_learns_whether_copies_are_quick() {
     let copied = |b: &mut ShmTransport, time| {
         let inbound = b.inbox.get_mut(1).unwrap();
         inbound.ring.filling().store(1, Ordering::Relaxed);
-        inbound.copied(4096, time);
+        inbound.speeds.copied(&inbound.ring, 4096, time);
     };
     // A neighbour keeps the memory of the lane from being released.
     let mut neighbour = dir.open("neighbour");

@@ -47,7 +47,7 @@ impl Pair {
         let ring = self.receiver.peers.get(self.from).unwrap().ring.unwrap();
         let inbound = self.receiver.inbox.get_mut(ring).unwrap();
         inbound.ring.filling().store(1, Ordering::Relaxed);
-        (0..2).for_each(|_| inbound.copied(LEN, time));
+        (0..2).for_each(|_| inbound.speeds.copied(&inbound.ring, LEN, time));
     }
 
     fn get(&mut self, number: Token) -> Way {

@@ -143,12 +143,12 @@ fn reads_go_in_packets_where_the_kernel_takes_longer() {
     let slowly = Duration::from_nanos(8192 * 255 / 1000);
     inbound(&mut p.end, &|from| {
         from.ring.filling().store(1, Ordering::Relaxed);
-        (0..2).for_each(|_| from.copied(8192, slowly));
-        (0..2).for_each(|_| from.fetched(MAX_WRITE, Duration::from_nanos(3228)));
+        (0..2).for_each(|_| from.speeds.copied(&from.ring, 8192, slowly));
+        (0..2).for_each(|_| from.speeds.fetched(&from.ring, MAX_WRITE, Duration::from_nanos(3228)));
     });
     assert!(!p.end.is_better_sent(p.to, Access::Read, MAX_WRITE));
     inbound(&mut p.end, &|from| {
-        (0..2).for_each(|_| from.read_by_kernel(MAX_WRITE, Duration::from_nanos(3228)))
+        (0..2).for_each(|_| from.speeds.read_by_kernel(MAX_WRITE, Duration::from_nanos(3228)))
     });
     assert!(p.end.is_better_sent(p.to, Access::Read, MAX_WRITE));
     assert!(!p.end.is_better_sent(p.to, Access::Read, MAX_IN_RING));
@@ -165,7 +165,7 @@ fn reads_by_the_kernel_are_timed() {
     let ring = p.end.peers.get(p.to).unwrap().ring.unwrap();
     let mut bytes = vec![0; MAX_IN_RING];
     for timed in [true, true, false] {
-        let started = p.end.inbox.get_mut(ring).unwrap().start_read(MAX_IN_RING);
+        let started = p.end.inbox.get_mut(ring).unwrap().speeds.start_read(MAX_IN_RING);
         assert_eq!(started.is_some(), timed);
         // No packet is so long where there are no streams.
         let (part, into) = (part(0, MAX_IN_RING), own(&mut bytes));
