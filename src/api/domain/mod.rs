@@ -109,12 +109,14 @@ impl Domain {
     ) -> Result<Arc<Domain>> {
         let attr = info.domain.as_ref().ok_or(Errno(FI_EINVAL))?;
         let auto = attr.progress == FI_PROGRESS_AUTO;
+        // Event queues belong to no domain, so any thread may read them at every threading level, and that drives these endpoints.
+        let driven_by_eq = info.ep_type() == FI_EP_MSG || info.caps & FI_COLLECTIVE != 0;
         // The progress thread is one more caller.
-        let crossed = auto || attr.threading != FI_THREAD_DOMAIN;
+        let crossed = auto || driven_by_eq || attr.threading != FI_THREAD_DOMAIN;
         // Any thread may start deferred work on any endpoint, and a region's counter drives all endpoints.
         let triggers = info.caps & FI_TRIGGER != 0;
         let drives_all = triggers || info.caps & FI_RMA_EVENT != 0;
-        let locked = auto || is_shared(attr.threading) || drives_all && crossed;
+        let locked = auto || driven_by_eq || is_shared(attr.threading) || drives_all && crossed;
         let memory = Arc::new(Memory::new(attr.mr_mode, attr.mr_key_size, crossed));
         let Opened { shared, registrar } = share(info)?;
         fabric.users.acquire();

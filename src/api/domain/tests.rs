@@ -39,6 +39,22 @@ fn what_drives_all_endpoints_takes_their_locks() {
     }
 }
 
+/// A thread of its own may read the event queue, at whichever level.
+#[test]
+fn what_event_queues_drive_takes_locks() {
+    let fabric = Fabric::new("any", 0);
+    for threading in [FI_THREAD_COMPLETION, FI_THREAD_DOMAIN] {
+        let mut collective = info(threading);
+        collective.caps = FI_MSG | FI_COLLECTIVE;
+        let mut connected = info(threading);
+        connected.ep.get_or_insert_default().ep_type = FI_EP_MSG;
+        for info in [collective, connected] {
+            let domain = Domain::open(&fabric, &info).ok().unwrap();
+            assert!(domain.locked && domain.crossed, "{threading} {:#x}", info.caps);
+        }
+    }
+}
+
 #[test]
 fn only_the_levels_that_promise_order_go_without_a_lock() {
     for (threading, locked) in [
