@@ -129,15 +129,16 @@ impl Mr {
     /// stopped in the middle of an operation is at the memory; then the region stays as it was.
     pub fn close(&self) -> Result<()> {
         unused(&self.parts)?;
-        let Some(key) = self.key else {
-            deregister(&self.domain, self.registered);
-            return Ok(());
-        };
-        self.domain.memory.remove(key)?;
+        if let Some(key) = self.key {
+            self.domain.memory.remove(key)?;
+        }
         deregister(&self.domain, self.registered);
-        let counters = core::mem::take(&mut self.state().counters);
-        counters.iter().for_each(|(cntr, _)| self.domain.memory.release(cntr));
-        counters.iter().for_each(|(cntr, _)| cntr.refs().release());
+        for (cntr, _) in core::mem::take(&mut self.state().counters) {
+            if self.key.is_some() {
+                self.domain.memory.release(&cntr);
+            }
+            cntr.refs().release();
+        }
         Ok(())
     }
 

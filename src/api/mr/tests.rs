@@ -158,6 +158,19 @@ fn a_region_with_events_waits_for_fi_mr_enable() {
     drop(plain);
 }
 
+/// A region without remote rights, of which no peer can do anything, binds counters as others do.
+#[test]
+fn a_counter_is_free_when_its_region_is_closed() {
+    let domain = domain(0, 8);
+    for access in [FI_SEND | FI_RECV, REMOTE] {
+        let (mr, writes) = (register(&domain, access, 5, 0).unwrap(), counter());
+        mr.bind_counter(&writes, FI_REMOTE_WRITE).unwrap();
+        assert!(writes.is_busy());
+        mr.close().unwrap();
+        assert!(!writes.is_busy(), "{access:#x}");
+    }
+}
+
 /// Something that a counter drives and that a region waits for.
 #[derive(Default)]
 struct Fake {
