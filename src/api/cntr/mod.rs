@@ -49,8 +49,9 @@ pub struct Cntr {
     endpoints: Attached,
     wait: Wait,
     flags: AtomicU64,
-    /// The numbers after the program's own last change, which does not make a poll set ready.
-    by_hand: OptLock<Mark>,
+    /// What the program itself has added to the value, by fi_cntr_set too, which makes no poll set ready. Its lock is held while
+    /// such a change is made.
+    by_hand: OptLock<u64>,
     /// The numbers that fi_trywait saw last.
     tried: OptLock<Mark>,
     /// The total that was read last; `patience` counts how often it was the same.
@@ -77,7 +78,7 @@ impl Cntr {
             endpoints: wait::endpoints(&wait, attr.locked),
             wait,
             flags: AtomicU64::new(attr.flags),
-            by_hand: OptLock::new(Mark::default(), attr.locked),
+            by_hand: OptLock::new(0, attr.locked),
             tried: OptLock::new(Mark::default(), attr.locked),
             last_read: AtomicU64::new(0),
             patience: Patience::default(),
@@ -189,8 +190,11 @@ impl Cntr {
 
     /// fi_cntr_add.
     pub fn add(&self, value: u64) {
-        self.step(&self.value, value);
-        self.note();
+        let mut by_hand = self.by_hand.lock();
+        self.count(&self.value, value);
+        *by_hand = by_hand.wrapping_add(value);
+        drop(by_hand);
+        self.tell();
     }
 
     /// fi_cntr_adderr. Unlike fi_cntr_add, it makes poll sets ready, as the error of an operation does.
@@ -200,8 +204,11 @@ impl Cntr {
 
     /// fi_cntr_set.
     pub fn set(&self, value: u64) {
-        self.put(&self.value, value);
-        self.note();
+        let mut by_hand = self.by_hand.lock();
+        let before = self.value.swap(value, Ordering::SeqCst);
+        *by_hand = by_hand.wrapping_add(value).wrapping_sub(before);
+        drop(by_hand);
+        self.tell();
     }
 
     /// fi_cntr_seterr.
@@ -281,12 +288,17 @@ impl Cntr {
 
     #[inline]
     fn step(&self, number: &AtomicU64, by: u64) {
+        self.count(number, by);
+        self.tell();
+    }
+
+    #[inline]
+    fn count(&self, number: &AtomicU64, by: u64) {
         if self.locked {
             number.fetch_add(by, Ordering::SeqCst);
         } else {
             number.store(number.load(Ordering::Relaxed).wrapping_add(by), Ordering::Relaxed);
         }
-        self.tell();
     }
 
     fn put(&self, number: &AtomicU64, value: u64) {
@@ -316,20 +328,10 @@ impl Cntr {
         }
     }
 
-    /// Notes that the program has just changed a number itself.
-    fn note(&self) {
-        let mut by_hand = self.by_hand.lock();
-        *by_hand = Mark {
-            changes: by_hand.changes + 1,
-            ..self.now()
-        };
-    }
-
     fn now(&self) -> Mark {
         Mark {
             value: self.value.load(Ordering::SeqCst),
             errors: self.errors.load(Ordering::SeqCst),
-            changes: 0,
         }
     }
 
@@ -356,18 +358,10 @@ impl Waitable for Cntr {
     }
 
     fn polled(&self, mark: &mut Mark) -> bool {
-        let by_hand = *self.by_hand.lock();
-        let base = if by_hand.changes == mark.changes {
-            *mark
-        } else {
-            by_hand
-        };
-        let changed = self.differs(&base);
-        *mark = Mark {
-            changes: by_hand.changes,
-            ..self.now()
-        };
-        changed
+        let by_hand = self.by_hand.lock();
+        let mut now = self.now();
+        now.value = now.value.wrapping_sub(*by_hand);
+        core::mem::replace(mark, now) != now
     }
 
     fn announce(&self, mark: &Mark) -> bool {

@@ -59,12 +59,17 @@ fn those_with_news_are_told() {
     two.read_error(|_| ()).unwrap();
     count.fail();
     assert_eq!(poll(&set, 9), [33]);
-    count.complete(0);
-    count.set(0);
+    count.set(9);
     count.add(4);
-    assert_eq!(poll(&set, 9), [0; 0], "changed before the program set it");
-    count.complete(0);
-    assert_eq!(poll(&set, 9), [33]);
+    assert_eq!(poll(&set, 9), [0; 0], "the program's own changes");
+    for change in [Cntr::add, Cntr::set] {
+        count.complete(0);
+        change(&count, 1);
+        assert_eq!(poll(&set, 9), [33], "what came before the program's own change");
+        change(&count, 7);
+        count.complete(0);
+        assert_eq!(poll(&set, 9), [33], "what came behind it");
+    }
     one.post(&Entry::default());
     two.post(&Entry::default());
     set.remove(&as_one);

@@ -28,7 +28,6 @@ use std::sync::Arc;
 pub struct Mark {
     pub value: u64,
     pub errors: u64,
-    pub changes: u64,
 }
 
 /// What can be put into wait sets and poll sets: completion queues, counters, event queues.
