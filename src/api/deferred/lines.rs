@@ -19,10 +19,14 @@ struct Line {
 }
 
 impl Line {
-    /// Has the counter set `due` at the least threshold of its line.
+    /// Has the counter set `due` at the least threshold of its line, or sets it if that was reached before the counter knew.
     fn announce(&self, due: &Arc<Due>) {
         let first = self.waiting.first_key_value();
-        self.cntr.await_total(first.map(|((threshold, _), _)| *threshold), due);
+        let least = first.map(|((threshold, _), _)| *threshold);
+        self.cntr.await_total(least, due);
+        if least.is_some_and(|least| self.cntr.total() >= least) {
+            due.set();
+        }
     }
 }
 

@@ -130,7 +130,7 @@ impl Deferred {
                         "deferred work could not be started: {}",
                         errno::text(error.0).to_string_lossy()
                     );
-                    work.fail();
+                    work.fail(error);
                 }
             }
         }
@@ -200,14 +200,9 @@ impl Deferred {
         drop(state);
         let answer = if now { self.start(&work) } else { Err(Errno(FI_EAGAIN)) };
         if answer == Err(Errno(FI_EAGAIN)) {
-            let due = work.is_due();
             self.state.lock().lines.add(work);
-            if due {
-                self.due.set();
-            }
         }
-        drop(turn);
-        self.run();
+        self.give_back(turn);
         if answer == Err(Errno(FI_EAGAIN)) {
             Ok(())
         } else {
@@ -242,8 +237,17 @@ impl Deferred {
     }
 
     fn remove(&self, meant: impl FnMut(&Work) -> bool) -> Vec<Work> {
-        let _turn = self.turn.lock();
-        self.state.lock().lines.remove(meant)
+        let turn = self.turn.lock();
+        let removed = self.state.lock().lines.remove(meant);
+        self.give_back(turn);
+        removed
+    }
+
+    /// SYNC POINT: as in `start_due`. Whoever found the turn taken relies on this look.
+    fn give_back(&self, turn: impl Drop) {
+        drop(turn);
+        fence(Ordering::SeqCst);
+        self.run();
     }
 
     // ---- driving ----
@@ -311,7 +315,7 @@ pub fn cancel(endpoint: &dyn EndpointOps, context: Context) -> Result<()> {
     let meant = |work: &Work| work.name == context && work.triggered().is_some() && work.is_on(key);
     let canceled = deferred.remove(meant);
     for call in canceled.iter().filter_map(Work::triggered) {
-        endpoint.lock_state().report_canceled(call);
+        endpoint.lock_state().report_not_begun(call, Errno(FI_ECANCELED), None);
     }
     deferred.run(); // the counter of the direction has one more error
     if canceled.is_empty() { Err(answer) } else { Ok(()) }

@@ -5,6 +5,7 @@ use crate::api::cntr::CntrAttr;
 use crate::api::messaging::SendCall;
 use crate::engine::op::{CompletedOp, Error, Failure, MessageKind, Tell};
 use crate::util::user::UserIov;
+use core::sync::atomic::AtomicU64;
 use std::sync::Mutex;
 
 /// An endpoint that notes what it is asked for, and refuses as often as it is told to.
@@ -12,6 +13,7 @@ use std::sync::Mutex;
 struct Noted {
     begun: Mutex<Vec<(u64, Flags, Context)>>,
     refusals: Mutex<Vec<Errno>>,
+    failed: Mutex<Vec<(Context, Errno)>>,
 }
 
 struct To(Arc<Noted>, usize);
@@ -26,6 +28,10 @@ impl Target for To {
         };
         self.0.begun.lock().unwrap().push((send.tag, send.flags, send.context));
         Ok(())
+    }
+
+    fn fail(&self, call: &Call, error: Errno, _: Option<&Arc<Cntr>>) {
+        self.0.failed.lock().unwrap().push((call.context(), error));
     }
 
     fn key(&self) -> usize {
@@ -164,6 +170,28 @@ fn work_that_cannot_start_is_an_error_of_its_counter() {
     assert_eq!((bed.trigger.refs().count(), bed.done.refs().count()), (0, 0));
 }
 
+/// What the program waits for in a queue must come there, or it waits for ever.
+#[test]
+fn work_that_cannot_start_is_told_where_it_would_have_ended() {
+    let bed = bed();
+    for (flags, ending, told) in [
+        (FLAGS, Ending::Ordinary, true),
+        (FLAGS, Ending::Counted(Some(Held::new(&bed.done))), false),
+        (FLAGS | FI_COMPLETION, Ending::Counted(Some(Held::new(&bed.done))), true),
+    ] {
+        let mut work = bed.send(bed.trigger.read() + 1, 1, 1, flags);
+        let Action::Operation { ending: of_work, .. } = &mut work.action else {
+            unreachable!()
+        };
+        *of_work = ending;
+        bed.deferred.queue(work).unwrap();
+        bed.noted.refusals.lock().unwrap().push(Errno(FI_EMSGSIZE));
+        bed.add(1);
+        let failed = core::mem::take(&mut *bed.noted.failed.lock().unwrap());
+        assert_eq!(failed, vec![(1001, Errno(FI_EMSGSIZE)); usize::from(told)]);
+    }
+}
+
 #[test]
 fn ends_come_back_by_number_once() {
     let bed = bed();
@@ -259,4 +287,50 @@ fn nothing_is_lost_or_done_twice_between_threads() {
     tags.sort_unstable();
     assert!(tags.into_iter().eq(0..2 * EACH));
     assert!(!bed.deferred.is_due());
+}
+
+/// A counter is stepped by one thread while another queues the work that waits for it, or takes other work back.
+#[test]
+fn no_step_is_missed_while_work_is_queued_or_taken_back() {
+    const ROUNDS: u64 = 20_000;
+    let bed = bed();
+    let [begun, stepped] = [const { AtomicU64::new(0) }; 2];
+    let wait_for = |word: &AtomicU64, round: u64| {
+        while word.load(Ordering::Acquire) < round {
+            std::hint::spin_loop();
+        }
+    };
+    let linger = |turns: u64| (0..turns).for_each(|_| std::hint::spin_loop());
+    let mut lost = 0;
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for round in 1..=ROUNDS {
+                wait_for(&begun, round);
+                linger(round % 50);
+                bed.add(1);
+                stepped.store(round, Ordering::Release);
+            }
+        });
+        for round in 1..=ROUNDS {
+            if round % 2 == 0 {
+                begun.store(round, Ordering::Release);
+                linger(round / 50 % 50);
+                bed.queue(round, round);
+            } else {
+                bed.queue(round, round);
+                begun.store(round, Ordering::Release);
+                linger(round / 50 % 50);
+                assert_eq!(bed.deferred.cancel(0), Err(Errno(FI_ENOENT)));
+            }
+            wait_for(&stepped, round);
+            let begun = bed.noted.begun.lock().unwrap().len() as u64;
+            if begun < round {
+                lost += 1;
+                bed.add(0);
+                bed.deferred.due.set();
+                bed.deferred.run();
+            }
+        }
+    });
+    assert_eq!((lost, bed.deferred.is_due()), (0, false), "of {ROUNDS} rounds");
 }

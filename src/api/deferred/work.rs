@@ -100,6 +100,8 @@ impl Call {
 /// What deferred calls are made on: an endpoint of any kind.
 pub trait Target: Send + Sync {
     fn begin(&self, call: &Call) -> Result<()>;
+    /// Reports a call that never began, to this counter too.
+    fn fail(&self, call: &Call, error: Errno, counted: Option<&Arc<Cntr>>);
     /// The number that tells endpoints apart.
     fn key(&self) -> usize;
 }
@@ -120,6 +122,10 @@ impl Target for On {
             // Cannot be: `ordinary` and `owned` take FI_TRIGGER away.
             NotBegun::Triggered => Errno(FI_EINVAL),
         })
+    }
+
+    fn fail(&self, call: &Call, error: Errno, counted: Option<&Arc<Cntr>>) {
+        self.0.lock_state().report_not_begun(call, error, counted);
     }
 
     fn key(&self) -> usize {
@@ -201,14 +207,17 @@ impl Work {
         }
     }
 
-    /// Reports work that was refused for good when it was started.
-    pub fn fail(&self) {
-        if let Action::Operation {
-            ending: Ending::Counted(Some(cntr)),
-            ..
-        } = &self.action
-        {
-            cntr.cntr().fail();
+    /// Reports work that was refused for good when it was started, to where its completion would have gone.
+    pub fn fail(&self, error: Errno) {
+        let Action::Operation { target, call, ending } = &self.action else {
+            return;
+        };
+        match ending {
+            Ending::Ordinary => target.fail(call, error, None),
+            Ending::Counted(counted) if wants_entry(call).is_some() => {
+                target.fail(call, error, counted.as_ref().map(Held::cntr));
+            }
+            Ending::Counted(counted) => counted.iter().for_each(|held| held.cntr().fail()),
         }
     }
 }

@@ -306,10 +306,7 @@ impl Bindings {
     /// Writes a completion to the queue and the counter of its direction.
     #[inline(always)]
     pub fn report(&self, end: &Completion, source: fi_addr_t) {
-        let bound = match end.op {
-            CompletedOp::Send | CompletedOp::Rma(_) | CompletedOp::Atomic(_) => &self.tx,
-            CompletedOp::Recv | CompletedOp::Target { .. } => &self.rx,
-        };
+        let bound = self.cq_of(end.op);
         let cntr = self.cntrs.of(end.op);
         if let Some(failure) = end.failure {
             return self.fail(bound.as_ref(), cntr.as_ref(), *end, failure, source);
@@ -333,6 +330,25 @@ impl Bindings {
 }
 
 impl Bindings {
+    #[inline(always)]
+    fn cq_of(&self, op: CompletedOp) -> &Option<Arc<Cq>> {
+        match op {
+            CompletedOp::Send | CompletedOp::Rma(_) | CompletedOp::Atomic(_) => &self.tx,
+            CompletedOp::Recv | CompletedOp::Target { .. } => &self.rx,
+        }
+    }
+
+    /// Reports an operation that the engine was not asked for, or has refused.
+    #[cold]
+    pub fn report_not_begun(&self, end: &Completion, error: Errno) {
+        if let Some(cntr) = self.cntrs.of(end.op) {
+            cntr.fail();
+        }
+        if let Some(cq) = self.cq_of(end.op) {
+            cq.post_error(error_entry(end, error.0, FI_ADDR_NOTAVAIL));
+        }
+    }
+
     #[cold]
     fn fail(
         &self,

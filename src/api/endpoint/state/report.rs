@@ -5,12 +5,15 @@
 use super::EndpointState;
 use crate::abi::types::*;
 use crate::api::av::string::text;
+use crate::api::cntr::Cntr;
 use crate::api::deferred::work::Call;
 use crate::api::endpoint::EndpointTransport;
+use crate::api::errno::Errno;
 use crate::api::log::Speaker;
-use crate::engine::op::{CompletedOp, Completion, Error, Failure, MessageKind, RemotePart, Report, Tell};
+use crate::engine::op::{CompletedOp, Completion, Error, MessageKind, RemotePart, Report, Tell};
 use crate::engine::port::PeerId;
 use crate::sys::resolve::from_bytes;
+use std::sync::Arc;
 
 /// Completions that the engine has reported and no queue has yet, and refusals that the log does not have yet.
 #[derive(Default)]
@@ -179,9 +182,10 @@ impl EndpointState {
         }
     }
 
-    /// Reports an operation with FI_TRIGGER that was cancelled before it started.
+    /// Reports an operation that waited for a counter and never began: it was cancelled, or refused for good. `counted`: a counter
+    /// of its own, which it has failed too.
     #[cold]
-    pub fn report_canceled(&self, call: &Call) {
+    pub fn report_not_begun(&self, call: &Call, error: Errno, counted: Option<&Arc<Cntr>>) {
         let (op, kind) = match call {
             Call::Send(call, _) => (CompletedOp::Send, call.kind),
             Call::Recv(call, _) => (CompletedOp::Recv, call.kind),
@@ -200,12 +204,13 @@ impl EndpointState {
             source: None,
             released: false,
             peeked: false,
-            failure: Some(Failure {
-                error: Error::Canceled,
-                overflow: 0,
-            }),
+            failure: None,
         };
-        self.bindings.report(&end, FI_ADDR_NOTAVAIL);
+        self.bindings.report_not_begun(&end, error);
+        // It may be the endpoint's, which has counted it already.
+        if let Some(cntr) = counted.filter(|cntr| !self.bindings.counts_with(op, cntr)) {
+            cntr.fail();
+        }
     }
 }
 
