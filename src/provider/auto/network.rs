@@ -142,3 +142,75 @@ fn joined(card: Option<CardTransport>, far: TcpTransport, own: Address) -> Resul
     let both = both(card.as_ref(), Some(&far))?;
     Ok((Join::new(NetworkNames { both }, card, Some(far)), own))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::sleep::Sleeps;
+    use super::*;
+    use crate::api::info::model::Info;
+    use crate::engine::port::{Body, Loss, NotDone, Placement, Push, Sink, Token, Transport};
+    use crate::engine::wire::{Header, Packet};
+    use crate::provider::tcp::DomainKey;
+    use crate::sys::resolve::to_bytes;
+    use crate::transport::tcp::Config;
+    use std::time::{Duration, Instant};
+
+    /// Counts the packets and the ends of connections.
+    #[derive(Default)]
+    struct Counted {
+        packets: usize,
+        gone: usize,
+    }
+
+    impl Sink for Counted {
+        fn place(&mut self, _: PeerId, _: &Header, _: usize) -> Placement {
+            self.packets += 1;
+            Placement::Drop
+        }
+
+        fn placed(&mut self, _: Token, _: Option<Vec<u8>>) {}
+
+        fn finished(&mut self, _: Token, _: core::result::Result<(), NotDone>) {}
+
+        fn gone(&mut self, _: PeerId, _: Loss) {
+            self.gone += 1;
+        }
+    }
+
+    /// Whoever is no endpoint of `auto` is not heard, and keeps nobody awake. An instance of `auto` is below `NAMES`.
+    #[test]
+    fn who_has_no_name_is_left() {
+        let key = DomainKey::of(&Info::default()).unwrap();
+        let domain = AutoDomain { key, card: None };
+        let any: SocketAddr = "127.0.0.1:0".parse().unwrap();
+        let own = Address {
+            name: 5,
+            place: Some(any),
+            context: 0,
+        };
+        let (mut end, at) = open(&own, true, &domain, None).unwrap();
+        for (instance, packets, gone) in [(77, 1, 0), (u64::MAX, 0, 1)] {
+            let config = Config {
+                instance: Some(instance),
+                ..Config::default()
+            };
+            let mut other = TcpTransport::open(&to_bytes(&any), &config).unwrap();
+            let to = other.peer(&at.network().unwrap()).unwrap();
+            let (mut here, mut there) = (Counted::default(), Counted::default());
+            let mut pushed = false;
+            let start = Instant::now();
+            while (here.packets, there.gone) != (packets, gone) || !Sleeps::arm(&mut end) {
+                assert!(
+                    start.elapsed() < Duration::from_secs(60),
+                    "{instance}: {} came",
+                    here.packets
+                );
+                pushed = pushed || other.push(to, &Header::new(Packet::Eager, 1), Body::Empty, None) == Push::Done;
+                other.poll(&mut there, 10);
+                other.flush();
+                end.poll(&mut here, 10);
+                end.flush();
+            }
+        }
+    }
+}

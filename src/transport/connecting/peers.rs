@@ -195,6 +195,13 @@ impl<L, A> Peers<L, A> {
         &self.ways
     }
 
+    /// How many connections are being made.
+    pub fn begun(&self) -> usize {
+        let way_to = |number: &&PeerId| self.get(**number).map(|peer| &peer.way);
+        let is_begun = |number: &&PeerId| matches!(way_to(number), Some(Way::Begun(_)));
+        self.ways.iter().filter(is_begun).count()
+    }
+
     /// Puts a peer among them.
     pub fn note_way(&mut self, peer: PeerId) {
         let begun = self.get_mut(peer).filter(|peer| !matches!(peer.way, Way::None));

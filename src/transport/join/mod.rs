@@ -160,12 +160,14 @@ impl<N: Naming> Join<N> {
         done
     }
 
-    /// Whoever was met the near way gets a number, by the address that the transport tells. Says whether anybody did.
+    /// Whoever was met the near way gets a number, by the address that the transport tells. Says whether anybody did. Who has no
+    /// address here is a stranger: what it sent would be refused for ever, and nobody could sleep.
     fn number_near(&mut self) -> bool {
         let Some(near) = &mut self.near else { return false };
         let mut is_any = false;
         while let Some(number) = near.fresh.pop() {
             let Some(address) = self.names.met_near(&near.transport, number) else {
+                near.transport.abandon(number);
                 continue;
             };
             // Another number than the one to connect by is of an endpoint that had this address before.
@@ -207,10 +209,12 @@ impl<N: Naming> Join<N> {
         let Some(far) = &mut self.far else { return false };
         let mut is_any = false;
         while let Some(number) = far.fresh.pop() {
-            if let Some(address) = self.names.met_far(&far.transport, number) {
-                self.peers.met(&self.names, &address, Way::Far(number), &mut far.known);
-                is_any |= peers::known(&far.known, number).is_some();
-            }
+            let Some(address) = self.names.met_far(&far.transport, number) else {
+                far.transport.abandon(number);
+                continue;
+            };
+            self.peers.met(&self.names, &address, Way::Far(number), &mut far.known);
+            is_any |= peers::known(&far.known, number).is_some();
         }
         is_any
     }

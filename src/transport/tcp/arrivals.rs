@@ -26,8 +26,11 @@ impl TcpTransport {
             }
             match self.judge(&arrival) {
                 (Verdict::Welcome, Some(from)) => {
-                    self.welcome(from, arrival, &[]);
-                    self.hear_confirmation(from, sink);
+                    if self.welcome(from, arrival, &[]) {
+                        self.hear_confirmation(from, sink);
+                    } else {
+                        self.unconfirmed(from, ErrorKind::ConnectionReset);
+                    }
                 }
                 (verdict, _) => {
                     arrival.answer(verdict, self.instance, &[]);

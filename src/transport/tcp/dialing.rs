@@ -33,8 +33,8 @@ impl TcpTransport {
     /// Begins to connect. Whatever comes of it, the next push or poll tells.
     #[cold]
     pub(super) fn dial(&mut self, to: PeerId) {
-        if self.peers.ways().len() >= AT_ONCE {
-            return;
+        if self.peers.ways().len() >= AT_ONCE && self.peers.begun() >= AT_ONCE {
+            return self.rest(to, LONG_REST_MS);
         }
         let Some(peer) = self.peers.get_mut(to) else { return };
         peer.history.begins(clock::monotonic_ms());
@@ -198,6 +198,10 @@ impl TcpTransport {
             return;
         };
         let confirm = frame::CONFIRM.to_le_bytes();
+        // The welcome may be old, and withdrawn meanwhile: what is sent then is lost.
+        if sockets::is_at_its_end(&socket) {
+            return self.dial_failed(to, &ErrorKind::UnexpectedEof.into());
+        }
         if stream::send(socket.as_fd(), &confirm, &[], &Part::NONE).is_ok_and(|sent| sent == confirm.len()) {
             peer.way = Way::Begun(Attempt::Agreed { socket, instance });
             self.settle(to, sink);
@@ -226,11 +230,13 @@ impl TcpTransport {
         }
         sockets::watch_by_ourselves(&socket, &self.config);
         peer.link = Some(Box::new(Link::new(socket)));
-        if peer.history.stands(instance) {
-            sink.gone(to, Loss::Died);
-        }
+        let has_died = peer.history.stands(instance);
         let source = self.peers.source(to);
         sink.met(to, source);
+        if has_died {
+            sink.gone(to, Loss::Died);
+            sink.met(to, source);
+        }
         self.activate(to);
         self.one_peer.iter_mut().for_each(|one| one.stands());
         self.start_watch();

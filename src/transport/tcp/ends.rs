@@ -13,11 +13,17 @@ impl TcpTransport {
     #[cold]
     pub(super) fn tell_ends<S: Sink>(&mut self, sink: &mut S) {
         for number in core::mem::take(&mut self.peers.ended) {
+            let source = self.peers.source(number);
             let Some(peer) = self.peers.get_mut(number) else {
                 continue;
             };
             if peer.history.take_death() {
                 peer.history.expect_another();
+                // The loss of its connection has taken the name from it: receives that name it are to end. Who has one peer may
+                // never have met it.
+                if self.one_peer.is_none() {
+                    sink.met(number, source);
+                }
                 sink.gone(number, Loss::Died);
                 self.one_peer.iter_mut().for_each(|one| one.has_ended());
             }

@@ -9,7 +9,9 @@ use crate::engine::port::{Body, Notice, PeerId, Push, Sink};
 use crate::engine::wire::Header;
 use crate::sys::forks::ParentFd;
 use crate::sys::stream;
+use socket2::SockRef;
 use std::io::{self, ErrorKind};
+use std::net::Shutdown;
 use std::os::fd::AsFd;
 
 /// Reads of one link before others have their turn.
@@ -138,10 +140,12 @@ impl Link {
         }
     }
 
-    /// What the peer sent before can still be read.
+    /// What the peer sent before can still be read. Not every error ends the connection, as EFAULT for memory that is gone: the
+    /// peer is told of the end, and ends it.
     #[cold]
     fn fail(&mut self, error: &io::Error) {
         self.broken = true;
+        let _ = SockRef::from(&self.socket).shutdown(Shutdown::Write);
         self.silent |= is_silence(error);
         self.readable = true;
     }

@@ -192,8 +192,11 @@ impl TcpTransport {
         if self.one_peer.is_some() {
             return self.call_failed(&why.into());
         }
-        if let Some(peer) = self.peers.get_mut(from) {
-            peer.way = Way::None;
+        let Some(peer) = self.peers.get_mut(from) else { return };
+        peer.way = Way::None;
+        // Our own try was given up for it, so nobody else finds out whether the peer lives.
+        if peer.link.is_none() && peer.history.was_connected() {
+            self.dial(from);
         }
     }
 

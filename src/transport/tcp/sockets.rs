@@ -6,6 +6,7 @@
 use super::config::Config;
 use crate::sys::forks::ParentFd;
 use crate::sys::{open_files, shared, stream};
+use core::mem::MaybeUninit;
 use socket2::{Domain, SockAddr, SockRef, Socket, TcpKeepalive, Type};
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, SocketAddr};
@@ -188,6 +189,15 @@ pub(super) fn watch_by_ourselves(socket: &ParentFd, config: &Config) {
 /// Why connecting failed, if it did.
 pub(super) fn error_of(socket: &ParentFd) -> Option<io::Error> {
     SockRef::from(socket).take_error().unwrap_or_else(Some)
+}
+
+/// Whether the other side has ended the connection, and all that it had sent was read.
+pub(super) fn is_at_its_end(socket: &ParentFd) -> bool {
+    let mut byte = [MaybeUninit::uninit()];
+    match SockRef::from(socket).peek(&mut byte) {
+        Ok(came) => came == 0,
+        Err(error) => error.kind() != ErrorKind::WouldBlock,
+    }
 }
 
 /// The other end of a connection, as it was dialed; None: there is no connection yet.

@@ -1,7 +1,7 @@
 //! TCP between endpoints of one process, on the loopback interface; with children, attackers and the kernel's limits.
 //!
 //! - `suite`: the suite of all transports. `meeting`: how connections come about and end.
-//! - `causes`: what is told first. `blocked`: sockets that are full.
+//! - `causes`: what is told first. `blocked`: sockets that are full. `endings`: connections that end at an awkward moment.
 //! - `one_peer`: connections that programs ask for, and how they fail.
 //! - `strangers`: whoever means ill, and children of fork. `sleeping`: who sleeps, and what wakes them.
 //! - `seldom`: who polls once. `watched`: who is polled only when there is something to do.
@@ -10,6 +10,7 @@
 
 mod blocked;
 mod causes;
+mod endings;
 mod meeting;
 mod one_peer;
 mod secrets;
