@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <sys/socket.h>
 #include "connected.h"
+#include "remote.h"
 
 static const struct setup usual;
 static char in[1 << 21], out[1 << 21];
@@ -212,6 +213,23 @@ static void connections_come_and_go(void)
 	close_wires(&w);
 }
 
+/* A receive of the context's was being filled by an endpoint that closes: the buffer is the program's again, and it hears of that in
+ * the queue of another endpoint. */
+static void a_shared_receive_is_given_back(struct wired *w)
+{
+	static char there[1 << 24], here[1 << 24];
+	struct fi_cq_err_entry err;
+
+	memset(there, 7, sizeof(there));
+	POST(&w->bed, fi_recv(w->bed.srx, here, sizeof(here), NULL, 0, ctx(5)));
+	POST(&w->bed, fi_send(w->bed.side[4].ep, there, sizeof(there), NULL, 0, ctx(300)));
+	UNTIL(&w->bed, here[0] == 7);
+	CHECK(here[sizeof(here) - 1] == 0, "it came at once");
+	close_side(w, 5);
+	err = ERROR_COMPLETION(&w->bed, w->bed.side[1].rx);
+	CHECK(err.op_context == ctx(5) && err.flags & FI_RECV, "context %p, flags 0x%llx", err.op_context, (unsigned long long) err.flags);
+}
+
 /* A shared receive context serves endpoints with several peers. */
 static void receives_are_shared(void)
 {
@@ -260,6 +278,8 @@ static void receives_are_shared(void)
 	COMPLETION(&w.bed, w.bed.side[3].tx, ctx(200));
 	entry = COMPLETION(&w.bed, w.bed.side[2].rx, ctx(3));
 	CHECK(in[3 * 64] == 9, "another message");
+	if (strict)
+		a_shared_receive_is_given_back(&w);
 	close_wires(&w);
 }
 

@@ -4,6 +4,12 @@
 //! so a reply leaves on the lane that the request came by; to matching, all numbers of one address are one source.
 //! A peer's address can only be asked for between polls: its first packet is refused once, and accepted in the next
 //! poll. Knows neither queues nor locks. Called by the engine of `shared_rx`.
+//!
+//! - `past`: what is kept of closed lanes and lost peers, and when it is forgotten.
+
+mod past;
+#[cfg(test)]
+mod tests;
 
 use super::EndpointTransport;
 use super::connection::{self, ConnectionEvent};
@@ -17,7 +23,7 @@ use crate::engine::wire::Header;
 use crate::util::ready::{Ready, ReadyList};
 use crate::util::regions::{Regions, Rights};
 use crate::util::user::{UserBuf, UserIov};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::os::fd::RawFd;
 use std::sync::Arc;
 
@@ -55,8 +61,11 @@ pub(super) struct Lanes<T> {
     fresh: Vec<PeerId>,
     /// Peers that were lost in a poll; empty between polls.
     lost: Vec<PeerId>,
-    /// Peers of closed lanes whose end the engine has heard of.
+    /// Peers of closed lanes whose end the engine has heard of, and how many the last `forget` left.
     past: Vec<PeerId>,
+    past_left: usize,
+    /// Closed lanes of whose peers nothing is known any more, to be used again.
+    free_lanes: Vec<usize>,
     /// Numbers to be given again.
     free: Vec<PeerId>,
     /// Lanes that are polled each time.
@@ -81,6 +90,8 @@ impl<T: EndpointTransport> Lanes<T> {
             fresh: Vec::new(),
             lost: Vec::new(),
             past: Vec::new(),
+            past_left: 0,
+            free_lanes: Vec::new(),
             free: Vec::new(),
             polled: Vec::new(),
             ready: ReadyList::new(None),
@@ -90,16 +101,21 @@ impl<T: EndpointTransport> Lanes<T> {
         }
     }
 
-    /// Adds a lane and returns its number, which is never used again.
+    /// Adds a lane and returns its number, which no peer that is known has.
     pub(super) fn add(&mut self, mut transport: T) -> usize {
         self.any_connected |= transport.connection().is_some();
-        self.lanes.push(Lane {
+        let lane = Lane {
             transport: Some(transport),
             known: Vec::new(),
             watched: None,
-        });
-        self.polled.push(self.lanes.len() - 1);
-        self.lanes.len() - 1
+        };
+        let at = self.free_lanes.pop().unwrap_or(self.lanes.len());
+        match self.lanes.get_mut(at) {
+            Some(free) => *free = lane,
+            None => self.lanes.push(lane),
+        }
+        self.polled.push(at);
+        at
     }
 
     /// Drops the lane's transport; the engine hears of the end of its peers in the next poll.
@@ -129,6 +145,10 @@ impl<T: EndpointTransport> Lanes<T> {
         self.ready.add(lane as u64);
     }
 
+    fn open(&self) -> impl Iterator<Item = &T> {
+        self.lanes.iter().filter_map(|lane| lane.transport.as_ref())
+    }
+
     pub(super) fn transport(&self, lane: usize) -> Option<&T> {
         self.lanes.get(lane)?.transport.as_ref()
     }
@@ -151,10 +171,7 @@ impl<T: EndpointTransport> Lanes<T> {
 
     /// Wakes sleepers of every lane.
     pub(super) fn wake(&self) {
-        self.lanes
-            .iter()
-            .filter_map(|lane| lane.transport.as_ref())
-            .for_each(T::wake);
+        self.open().for_each(T::wake);
     }
 
     /// The peer at an address, for sending on one lane.
@@ -268,42 +285,11 @@ impl<T: EndpointTransport> Transport for Lanes<T> {
     }
 
     fn is_crowded(&self) -> bool {
-        let mut transports = self.lanes.iter().filter_map(|lane| lane.transport.as_ref());
-        transports.any(T::is_crowded)
+        self.has_much_past() || self.open().any(T::is_crowded)
     }
 
     fn forget(&mut self, held: &dyn Fn(PeerId) -> bool) -> Vec<PeerId> {
-        let (mut gone, kept) = self.past.drain(..).partition::<Vec<_>, _>(|id| !held(*id));
-        self.past = kept;
-        for lane in &mut self.lanes {
-            let Some(transport) = &mut lane.transport else { continue };
-            let known = &lane.known;
-            let known = |number: PeerId| known.get(number as usize).copied().flatten();
-            for number in transport.forget(&|number| known(number).is_some_and(|known| held(known.id))) {
-                let known = lane.known.get_mut(number as usize).and_then(Option::take);
-                gone.extend(known.map(|known| known.id));
-            }
-        }
-        // A source stays as long as a peer has it.
-        let known = self
-            .lanes
-            .iter()
-            .flat_map(|lane| &lane.known)
-            .flatten()
-            .chain(&self.over);
-        let used: HashSet<PeerId> = known.map(|known| known.source).collect();
-        self.sources.retain(|_, id| {
-            let stays = held(*id) || used.contains(id);
-            gone.extend((!stays).then_some(*id));
-            stays
-        });
-        for id in &gone {
-            if let Some(end) = self.numbers.get_mut(*id as usize) {
-                *end = NumberOf::Nothing;
-            }
-        }
-        self.free.extend(&gone);
-        gone
+        self.forget_unheld(held)
     }
 
     #[inline]
@@ -332,8 +318,7 @@ impl<T: EndpointTransport> Transport for Lanes<T> {
     }
 
     fn has_unsent(&self) -> bool {
-        let mut transports = self.lanes.iter().filter_map(|lane| lane.transport.as_ref());
-        transports.any(T::has_unsent)
+        self.open().any(T::has_unsent)
     }
 
     fn abandon(&mut self, peer: PeerId) -> bool {

@@ -159,7 +159,11 @@ impl<T: EndpointTransport + 'static> EndpointOps for Arc<SharedRxEndpoint<T>> {
         let (state, transport) = before.take().ok_or(Errno(FI_EINVAL))?;
         srx.users.acquire();
         let lane = core.engine.transport_mut().add(transport);
-        core.owners.endpoints.push(Some(state));
+        let endpoints = &mut core.owners.endpoints;
+        match endpoints.get_mut(lane) {
+            Some(closed) => *closed = Some(state),
+            None => endpoints.push(Some(state)),
+        }
         // `before` was still there, so `joined` is empty.
         let _ = self.joined.set((srx.clone(), lane));
         Ok(())

@@ -26,7 +26,7 @@ use crate::api::one_sided::{AtomicCall, Atomics, Rma, RmaCall};
 use crate::api::progress::Progress;
 use crate::api::refs::Refs;
 use crate::engine::endpoint::Engine;
-use crate::engine::op::{Completion, Context};
+use crate::engine::op::{CompletedOp, Completion, Context};
 use crate::engine::port::{Limits, PeerId, Transport};
 use crate::util::ready::Ready;
 use crate::util::user::UserIov;
@@ -93,13 +93,17 @@ impl<T: EndpointTransport> Owners for Sharers<T> {
         pending
     }
 
-    /// A completion of no endpoint (a cancelled receive, a peek that found nothing) goes to the context's own queue if
-    /// it has one, else to the first endpoint's.
+    /// A completion of no endpoint (a cancelled receive, a peek that found nothing), or a receive that an endpoint which is
+    /// closed was filling, goes to the context's own queue if it has one, else to the first endpoint's.
     fn owner_of(&mut self, completion: &Completion, lanes: &Lanes<T>) -> Option<&mut EndpointState> {
-        match completion.source.map(|peer| lanes.lane_of(peer)) {
-            Some(Some(lane)) => self.endpoints.get_mut(lane)?.as_mut(),
-            Some(None) | None if self.state.bindings.hears_receives() => Some(&mut self.state),
-            Some(None) | None => self.endpoints.iter_mut().flatten().next(),
+        let lane = completion.source.and_then(|peer| lanes.lane_of(peer));
+        let is_open = lane.is_some_and(|lane| self.endpoint(lane).is_ok());
+        match lane {
+            Some(lane) if is_open => self.endpoint(lane).ok(),
+            // The buffer is the context's, so whoever posts the next one must hear of it.
+            Some(_) if completion.op != CompletedOp::Recv => None,
+            _ if self.state.bindings.hears_receives() => Some(&mut self.state),
+            _ => self.endpoints.iter_mut().flatten().next(),
         }
     }
 
