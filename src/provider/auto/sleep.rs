@@ -15,6 +15,11 @@ pub(super) trait Sleeps {
     fn arm(&mut self) -> bool;
     fn wake_fd(&self) -> Option<RawFd>;
     fn wake(&self);
+
+    /// The descriptors by which it is woken, each of which watches no other of ours.
+    fn descriptors(&self) -> Vec<RawFd> {
+        self.wake_fd().into_iter().collect()
+    }
 }
 
 impl<T: EndpointTransport> Sleeps for T {
@@ -43,18 +48,25 @@ impl Sleeps for NetworkTransport {
     fn wake(&self) {
         wake(self);
     }
+
+    fn descriptors(&self) -> Vec<RawFd> {
+        let near = self.near().map(Sleeps::descriptors);
+        let far = self.far().map(Sleeps::descriptors);
+        near.into_iter().chain(far).flatten().collect()
+    }
 }
 
-/// Readable when one of the two descriptors is. None: there is only one.
+/// Readable when one of the two ways wakes. None: only one of them does. It watches the descriptors of a network that is a join
+/// itself one by one: the kernel lets epolls watch each other to a depth of five, and the program's own is to be one of them.
 pub(super) fn both(near: Option<&impl Sleeps>, far: Option<&impl Sleeps>) -> Result<Option<Epoll>> {
-    let near = near.and_then(Sleeps::wake_fd);
-    let (Some(near), Some(far)) = (near, far.and_then(Sleeps::wake_fd)) else {
+    let (near, far) = (near.map(Sleeps::descriptors), far.map(Sleeps::descriptors));
+    let (near, far) = (near.unwrap_or_default(), far.unwrap_or_default());
+    if near.is_empty() || far.is_empty() {
         return Ok(None);
-    };
+    }
     let add = || {
         let epoll = Epoll::new()?;
-        epoll.add(near)?;
-        epoll.add(far)?;
+        near.iter().chain(&far).try_for_each(|fd| epoll.add(*fd))?;
         Ok(Some(epoll))
     };
     add().map_err(|error: std::io::Error| {

@@ -42,6 +42,21 @@ pub fn place(address: &[u8]) -> Option<SocketAddr> {
     resolve::from_bytes(&raw(address))
 }
 
+/// The address that a peer says it has, whose connection came from `seen`. The scope of a link-local one is a number that each
+/// machine has for its own interfaces.
+pub fn said_by(address: &[u8], seen: &SocketAddr) -> Vec<u8> {
+    match (place(address), seen) {
+        (Some(SocketAddr::V6(mut said)), SocketAddr::V6(seen))
+            if said.ip().is_unicast_link_local() && seen.ip().is_unicast_link_local() =>
+        {
+            said.set_scope_id(seen.scope_id());
+            said.set_flowinfo(0);
+            context(&of(&said.into()), context_number(address).into())
+        }
+        _ => address.to_vec(),
+    }
+}
+
 /// As a line of the log has it.
 pub fn shown(place: Option<SocketAddr>) -> String {
     place.map_or_else(|| "an unknown address".into(), |place| place.to_string())
@@ -82,6 +97,21 @@ pub fn raw(address: &[u8]) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_scope_is_that_of_the_machine_which_hears_of_it() {
+        let address = |text: &str| of(&text.parse().unwrap());
+        for (said, seen, known) in [
+            ("[fe80::1%7]:80", "[fe80::1%3]:1234", "[fe80::1%3]:80"),
+            ("[fe80::1%7]:80", "[2001:db8::1]:1234", "[fe80::1%7]:80"),
+            ("[2001:db8::1]:80", "[fe80::1%3]:1234", "[2001:db8::1]:80"),
+            ("10.1.2.3:80", "10.1.2.4:1234", "10.1.2.3:80"),
+        ] {
+            let seen = seen.parse().unwrap();
+            assert_eq!(said_by(&address(said), &seen), address(known));
+            assert_eq!(said_by(&context(&address(said), 9), &seen), context(&address(known), 9));
+        }
+    }
 
     #[test]
     fn every_form_is_the_same_address() {

@@ -20,11 +20,12 @@ impl TcpTransport {
     #[cold]
     pub(super) fn receive_arrivals<S: Sink>(&mut self, sink: &mut S) {
         for arrival in self.desk.take() {
+            let from = address::said_by(&arrival.said.hello.from, &arrival.from);
             // Whoever begins anew has said on the connection before all that it had to say there.
-            if let Some(from) = self.peers.number(&arrival.said.hello.from) {
+            if let Some(from) = self.peers.number(&from) {
                 self.hear_confirmation(from, sink);
             }
-            match self.judge(&arrival) {
+            match self.judge(&arrival, &from) {
                 (Verdict::Welcome, Some(from)) => {
                     if self.welcome(from, arrival, &[]) {
                         self.hear_confirmation(from, sink);
@@ -39,22 +40,22 @@ impl TcpTransport {
         }
     }
 
-    fn judge(&mut self, arrival: &Arrival) -> (Verdict, Option<PeerId>) {
-        let hello = &arrival.said.hello;
-        if hello.instance == self.instance {
+    /// `from`: who has come.
+    fn judge(&mut self, arrival: &Arrival, from: &[u8]) -> (Verdict, Option<PeerId>) {
+        if arrival.said.hello.instance == self.instance {
             return (Verdict::Yourself, None);
         }
-        let Some(number) = self.peers.number(&hello.from) else {
+        let Some(number) = self.peers.number(from) else {
             return (Verdict::Later, None);
         };
         let Some(peer) = self.peers.get(number) else {
             return (Verdict::Later, None);
         };
-        let has_address = address::place(&hello.from).is_some_and(|place| place.ip() == arrival.from.ip());
+        let has_address = address::place(from).is_some_and(|place| place.ip() == arrival.from.ip());
         let taken =
             peer.link.is_some() || matches!(peer.way, Way::Begun(Attempt::Welcomed { .. } | Attempt::Agreed { .. }));
         if taken && !has_address {
-            let place = address::shown(address::place(&hello.from));
+            let place = address::shown(address::place(from));
             (self.config.warn)(&format!(
                 "a connection from {} says that it is {place}, which is connected: refused",
                 arrival.from
@@ -62,7 +63,7 @@ impl TcpTransport {
             return (Verdict::Impostor, None);
         }
         match &peer.way {
-            Way::Begun(Attempt::Dialing { said: Some(said), .. }) if keeps_own(&said.from, &hello.from) => {
+            Way::Begun(Attempt::Dialing { said: Some(said), .. }) if keeps_own(&said.from, from) => {
                 (Verdict::Wait, None)
             }
             // What came on that one would be lost; the peer asks again when it has come to be the link.
