@@ -83,6 +83,8 @@ impl Inbound {
         let words = *self.ring.rows();
         // A sender that takes records back has the kernel run the barrier for both sides.
         if !exclusion::may_read(&words, self.ending, || compiler_fence(Ordering::SeqCst)) {
+            // What the engine refused before it has not been offered again, so nobody may sleep on it.
+            self.refused = false;
             return (0, RingEvent::Nothing);
         }
         let found = self.read_records(sink, budget);
@@ -257,6 +259,11 @@ impl Inbound {
     pub(super) fn way_of(&mut self, message: Token, polls: u64, plenty: impl FnOnce() -> bool) -> Way {
         let may_try = || self.ring.is_large() || plenty();
         self.streaming.choose(message, self.speeds.of_ring(), polls, may_try)
+    }
+
+    #[cfg(test)]
+    pub(super) fn has_refused(&self) -> bool {
+        self.refused
     }
 
     fn set_hot(&mut self, hot: bool) {

@@ -3,6 +3,7 @@
 use super::*;
 use crate::sys::datagram;
 use doorbell::Doorbell;
+use exclusion::ExclusionWords;
 use std::os::fd::RawFd;
 
 /// Sets the soft limit on descriptors.
@@ -60,6 +61,37 @@ fn a_sender_that_starves_is_woken_though_it_has_moved_to_a_large_ring() {
     assert!(sender.arm() && !is_readable(sender.wake_fd()));
     poll_until(&mut reader, &mut read, |read| read.packets.len() == pushed);
     assert!(is_readable(sender.wake_fd()), "all {pushed} were read");
+}
+
+/// The engine refuses a packet of whom it does not know yet, and is to be asked again at once. If the sender takes records back just
+/// then, the packet lies there unseen, and its sender rings no more.
+#[test]
+fn nobody_sleeps_on_what_could_not_be_read_again() {
+    let dir = Dir::new();
+    let (mut sender, mut reader) = (dir.open("sender"), dir.open("reader"));
+    let to = sender.peer(b"reader").unwrap();
+    assert_eq!(sender.push(to, &header(7), Body::Empty, None), Push::Done);
+    let mut read = Kept {
+        refuse: true,
+        ..Kept::default()
+    };
+    let is_refused = |reader: &ShmTransport| {
+        let ring = reader.inbox.get(0);
+        ring.is_some_and(|inbound| inbound.has_refused())
+    };
+    while !is_refused(&reader) {
+        reader.poll(&mut read, 64);
+    }
+    assert!(reader.arm(), "the engine knows of what it has refused");
+    reader.disarm();
+    read.refuse = false;
+    let lane = sender.peers.get(to).unwrap().out.as_ref().unwrap().ring.rows();
+    lane.begin_recalling();
+    reader.poll(&mut read, 64);
+    assert!(read.packets.is_empty());
+    lane.end_recalling();
+    assert!(!reader.arm());
+    poll_until(&mut reader, &mut read, |read| read.packets.len() == 1);
 }
 
 #[test]
