@@ -78,7 +78,7 @@ fn receives_that_name_a_peer_end_with_it() {
         };
         let mut b = Engine::new(b);
         let to_b = peer.peer(&b.transport().local_address()).unwrap();
-        let from = b.transport_mut().peer(&address::base(&base)).unwrap();
+        let from = b.transport_mut().peer(address::base(&base)).unwrap();
         let memory = Lent::new(&[100], 0);
         let mut ends: Vec<Completion> = Vec::new();
         let recv = Recv {
