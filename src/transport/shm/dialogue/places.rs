@@ -15,7 +15,7 @@ const AT_ONCE: usize = 16 * LINE;
 
 #[derive(Debug, Default)]
 pub(super) struct Places {
-    /// A bit for each place that the other side has read since this one wrote there.
+    /// A bit for each place that this side wrote to last, and whose lines the other side therefore takes when it reads.
     given: AtomicU8,
     /// What is still to be taken back.
     from: AtomicPtr<u8>,
@@ -28,8 +28,8 @@ impl Places {
         usize::from(self.given.load(Ordering::Relaxed) == bit(0))
     }
 
-    /// This side wrote so many bytes to a place. If it has lost the other one, too, that one's are
-    /// taken back: they lie at `other`.
+    /// This side wrote so many bytes to a place. If the other side has the other place, too, the lines of that are taken back: they
+    /// lie at `other`.
     pub(super) fn wrote(&self, place: usize, other: Option<*mut u8>, len: usize) {
         let has_lost_other = self.given.load(Ordering::Relaxed) & !bit(place) != 0;
         self.given.store(bit(place), Ordering::Relaxed);
