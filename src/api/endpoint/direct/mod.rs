@@ -174,6 +174,13 @@ impl<D: DirectTransport> Core<D> {
     }
 
     fn progress(&mut self) {
+        self.take_completions();
+        if let Some(connection) = self.transport.connection() {
+            self.state.hear_all(connection);
+        }
+    }
+
+    fn take_completions(&mut self) {
         let (transport, state, unnamed) = (&mut self.transport, &mut self.state, &mut self.unnamed);
         transport.poll(&mut |end| match end.source {
             None if unnamed.is_empty() => state.report::<NoEngine>(&end, |_| None),
@@ -182,8 +189,16 @@ impl<D: DirectTransport> Core<D> {
         for end in unnamed.drain(..) {
             state.report::<NoEngine>(&end, |peer| transport.address_of(peer));
         }
-        if let Some(connection) = self.transport.connection() {
-            self.state.hear_all(connection);
+    }
+
+    /// Ends the connection of an endpoint that is closed, and reports the receives of a shared context that it has taken:
+    /// they are in no other queue.
+    fn leave_shared(&mut self) {
+        if matches!(self.shared, Shared::Bound(_)) {
+            if let Some(connection) = self.transport.connection() {
+                connection.shutdown();
+            }
+            self.take_completions();
         }
     }
 }
@@ -271,6 +286,9 @@ impl<D: DirectTransport> EndpointOps for Arc<DirectEndpoint<D>> {
 
     fn close(&self) -> Result<()> {
         self.with_state(|state| unused(&state.aliases))?;
+        if let Ok(mut core) = self.enter() {
+            core.leave_shared();
+        }
         stop(self);
         self.let_go();
         Ok(())

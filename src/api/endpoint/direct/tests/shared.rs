@@ -42,6 +42,33 @@ fn a_shared_context_serves_endpoints_made_for_it() {
     assert_eq!((context.close(), bed.domain.close()), (Ok(()), Ok(())));
 }
 
+/// What came by a connection has taken receives of others, and is told though nobody has looked before it is closed.
+#[test]
+fn a_closed_endpoint_reports_the_receives_that_it_has_taken() {
+    let bed = bed_with(FI_SHARED_CONTEXT);
+    let [a, b] = &bed.ends;
+    let context = DirectSharedRx::new(&bed.domain, &Default::default(), CardReceives::new(Pool::default()));
+    assert_eq!((a.bind_srx(&context), b.bind_srx(&context)), (Ok(()), Ok(())));
+    connect(a, b"b\0", b"?").unwrap();
+    accept(b, b"yes").unwrap();
+    Progress::progress(&**a);
+    let into = Lent::new(&[8], 0);
+    let recv = RecvCall {
+        kind: MessageKind::Untagged,
+        source: FI_ADDR_UNSPEC,
+        tag: 0,
+        ignore: 0,
+        flags: Flags::Endpoint,
+        context: 7,
+    };
+    assert_eq!(context.recv(&recv, &into.iov()), Ok(()));
+    assert_eq!(a.send(&call(1), &iov(b"12345678")), Ok(()));
+    b.close().unwrap();
+    assert_eq!(completions(&bed.cq), [(1, 8, 0), (7, 8, 0)]);
+    a.close().unwrap();
+    assert_eq!((context.close(), bed.domain.close()), (Ok(()), Ok(())));
+}
+
 #[test]
 fn an_endpoint_with_receives_of_its_own_takes_no_shared_ones() {
     let bed = bed();
