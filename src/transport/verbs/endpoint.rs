@@ -4,7 +4,7 @@
 
 use super::connection::{Happened, Stage};
 use super::listener::requests;
-use super::memory::{Registrations, Remembered};
+use super::memory::{Registrations, Remembered, Use};
 use super::seam::Link;
 use super::sends::{MARK_ROOM, Sends};
 use super::shared::SharedPool;
@@ -167,7 +167,7 @@ impl<L: Link> VerbsEndpoint<L> {
             self.post_receive(id, &recv.body)?;
         } else {
             // What is wrong with it is told now.
-            self.pieces(&recv.body, self.config.sizes.receive_pieces, false)?;
+            self.pieces(&recv.body, self.config.sizes.receive_pieces, Use::Writes)?;
             self.early.push(recv.body);
         }
         self.receives.push_back(Posted {
@@ -181,7 +181,7 @@ impl<L: Link> VerbsEndpoint<L> {
     }
 
     fn post_receive(&mut self, id: u64, body: &UserIov) -> Result<(), Refused> {
-        let (pieces, count) = self.pieces(body, self.config.sizes.receive_pieces, false)?;
+        let (pieces, count) = self.pieces(body, self.config.sizes.receive_pieces, Use::Writes)?;
         // SAFETY: as in `start`.
         let posted = unsafe { self.link.post_receive(id, &pieces[..count]) };
         posted.map_err(|error| self.not_posted(&error))
@@ -199,10 +199,10 @@ impl<L: Link> VerbsEndpoint<L> {
         &mut self,
         body: &UserIov,
         most: u32,
-        inline: bool,
+        purpose: Use,
     ) -> Result<([Piece; IOV_LIMIT], usize), Refused> {
         self.memory
-            .pieces(body, most, inline, &mut self.remembered, self.config.warn)
+            .pieces(body, most, purpose, &mut self.remembered, self.config.warn)
     }
 
     /// Reports what has completed, and moves the connection on.

@@ -1,6 +1,6 @@
 //! The memory that a domain has registered with its device: by which key work requests name which bytes.
 
-use super::ranges::{Ranges, has_all};
+use super::ranges::{Found, Ranges, has_all};
 use super::seam::{Nic, Registration};
 use crate::engine::op::Refused;
 use crate::sys::rdma::{Access, Piece};
@@ -10,7 +10,21 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-type Table = Ranges<Arc<dyn Registration>>;
+/// What the device does with the memory of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Use {
+    /// Nothing: its bytes travel within the request.
+    Within,
+    Reads,
+    Writes,
+}
+
+struct Known {
+    access: Access,
+    registration: Arc<dyn Registration>,
+}
+
+type Table = Ranges<Known>;
 
 pub struct Registrations {
     nic: Box<dyn Nic>,
@@ -24,7 +38,23 @@ pub struct Registrations {
 pub(super) struct Remembered {
     memory: Range<usize>,
     key: u32,
+    writable: bool,
     ended: u64,
+}
+
+impl Known {
+    /// Whether the device may write there for its owner.
+    fn writable(&self) -> bool {
+        self.access.local_write || self.access.remote_write
+    }
+}
+
+/// One of the registrations that have all of `piece`: of those that are meant for such a use the nearest and newest. Where
+/// none is, the device judges.
+fn fitting<'a>(table: &'a Table, piece: &UserBuf, writes: bool) -> Option<Found<&'a Known>> {
+    let meant = |found: &Found<&Known>| !writes || found.value.writable();
+    let all = || table.with_all(piece.range());
+    all().find(meant).or_else(|| all().next())
 }
 
 impl Registrations {
@@ -44,7 +74,11 @@ impl Registrations {
     pub fn register(&self, memory: &UserBuf, access: Access) -> io::Result<(usize, u32)> {
         let registration = self.nic.register(memory, access)?;
         let key = registration.remote_key();
-        let number = self.table().insert(memory.range(), registration.into());
+        let known = Known {
+            access,
+            registration: registration.into(),
+        };
+        let number = self.table().insert(memory.range(), known);
         Ok((number, key))
     }
 
@@ -65,17 +99,18 @@ impl Registrations {
         memory.is_some_and(|memory| (memory.start..=memory.end).contains(&addr))
     }
 
-    /// The key of registered memory that has all of `piece`.
-    pub(super) fn key(&self, piece: &UserBuf, last: &mut Remembered) -> Option<u32> {
+    /// The key of registered memory that has all of `piece`, which the device reads or writes.
+    pub(super) fn key(&self, piece: &UserBuf, writes: bool, last: &mut Remembered) -> Option<u32> {
         let ended = self.ended.load(Ordering::Acquire);
-        if last.ended == ended && has_all(&last.memory, &piece.range()) {
+        if last.ended == ended && has_all(&last.memory, &piece.range()) && (last.writable || !writes) {
             return Some(last.key);
         }
         let table = self.table();
-        let found = table.with_all(piece.range()).next()?;
+        let found = fitting(&table, piece, writes)?;
         *last = Remembered {
             memory: found.memory,
-            key: found.value.local_key(),
+            key: found.value.registration.local_key(),
+            writable: found.value.writable(),
             ended,
         };
         Some(last.key)
@@ -83,9 +118,9 @@ impl Registrations {
 
     /// The registration of memory that has all of `piece`, which stays the device's until nobody holds it, also when the
     /// program ends it meanwhile: without descriptors a program does not say that it needs it.
-    pub(super) fn hold(&self, piece: &UserBuf) -> Option<Arc<dyn Registration>> {
+    pub(super) fn hold(&self, piece: &UserBuf, writes: bool) -> Option<Arc<dyn Registration>> {
         let table = self.table();
-        table.with_all(piece.range()).next().map(|found| found.value.clone())
+        fitting(&table, piece, writes).map(|found| found.value.registration.clone())
     }
 
     /// The pieces of a buffer with their keys. Bytes that travel in the request need none.
@@ -93,7 +128,7 @@ impl Registrations {
         &self,
         body: &UserIov,
         most: u32,
-        inline: bool,
+        purpose: Use,
         last: &mut Remembered,
         warn: fn(&str),
     ) -> Result<([Piece; IOV_LIMIT], usize), Refused> {
@@ -103,9 +138,9 @@ impl Registrations {
         }
         let mut pieces = [Piece::default(); IOV_LIMIT];
         for (piece, part) in pieces.iter_mut().zip(parts) {
-            let key = match inline || part.is_empty() {
+            let key = match purpose == Use::Within || part.is_empty() {
                 true => Some(0),
-                false => self.key(part, last),
+                false => self.key(part, purpose == Use::Writes, last),
             };
             let Some(key) = key else {
                 warn(&format!(

@@ -5,6 +5,7 @@
 //! back. A failure is always told, of each request.
 
 use super::endpoint::{NOTHING, Posted, VerbsEndpoint};
+use super::memory::Use;
 use super::seam::Link;
 use crate::engine::op::{
     self, Access, CompletedOp, Completion, CompletionLevel, Error, MessageKind, PostHint, Refused,
@@ -158,7 +159,12 @@ impl<L: Link> VerbsEndpoint<L> {
     }
 
     pub(super) fn start(&mut self, work: Work, body: &UserIov, posted: Posted, hint: PostHint) -> Result<(), Refused> {
-        let (pieces, count) = self.pieces(body, self.config.sizes.send_pieces, work.inline)?;
+        let purpose = match work.opcode {
+            _ if work.inline => Use::Within,
+            Opcode::Send | Opcode::Write => Use::Reads,
+            Opcode::Read | Opcode::FetchAdd(_) | Opcode::CompareSwap { .. } => Use::Writes,
+        };
+        let (pieces, count) = self.pieces(body, self.config.sizes.send_pieces, purpose)?;
         let most_quiet = self.config.sizes.sends / PARTS;
         let signaled = !hint.silent || self.sends.quiet + 1 >= most_quiet;
         let held = Held {

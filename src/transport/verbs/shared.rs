@@ -1,7 +1,7 @@
 //! Receives that several connections share: whichever a message comes by takes the next one, and tells of it.
 
 use super::endpoint::Posted;
-use super::memory::{Registrations, Remembered};
+use super::memory::{Registrations, Remembered, Use};
 use super::seam::Receives;
 use crate::engine::op::{self, CompletedOp, MessageKind, Refused};
 use std::collections::HashMap;
@@ -63,7 +63,7 @@ impl<R: Receives> SharedPool<R> {
             return Err(Refused::Again);
         }
         let (body, last) = (&recv.body, &mut table.remembered);
-        let (pieces, count) = self.memory.pieces(body, self.pieces, false, last, self.warn)?;
+        let (pieces, count) = self.memory.pieces(body, self.pieces, Use::Writes, last, self.warn)?;
         table.last += 1;
         let id = table.last << 1 | 1; // odd, as all receives
         // SAFETY: a receive's memory stays the application's until its completion, as whoever made the `UserIov` promised,

@@ -9,7 +9,7 @@ use crate::engine::op::{self, CompletedOp, Completion, CompletionLevel, Context,
 use crate::engine::port::PeerId;
 use crate::sys::rdma::{Arrived, Done, DoneKind, Failure, Opcode, Piece, Sizes, Work};
 use crate::transport::verbs::endpoint::{BATCH, NOTHING, error};
-use crate::transport::verbs::memory::{Registrations, Remembered};
+use crate::transport::verbs::memory::{Registrations, Remembered, Use};
 use crate::util::user::{IOV_LIMIT, UserIov};
 use std::collections::VecDeque;
 use std::os::fd::RawFd;
@@ -132,9 +132,10 @@ impl<L: DatagramLink> DatagramEndpoint<L> {
         if send.body.len() > self.config.most || send.inject && !inline {
             return Err(Refused::TooLong);
         }
+        let purpose = if inline { Use::Within } else { Use::Reads };
         // Its address was removed from the vector.
         let held = self.peers.get(send.to).ok_or(Refused::Invalid)?;
-        let (pieces, count) = self.pieces(&send.body, self.config.sizes.send_pieces, inline)?;
+        let (pieces, count) = self.pieces(&send.body, self.config.sizes.send_pieces, purpose)?;
         let work = Work {
             id: self.new_id(false),
             opcode: Opcode::Send,
@@ -177,7 +178,7 @@ impl<L: DatagramLink> DatagramEndpoint<L> {
             ));
             return Err(Refused::Invalid);
         }
-        let (pieces, count) = self.pieces(&recv.body, self.config.sizes.receive_pieces, false)?;
+        let (pieces, count) = self.pieces(&recv.body, self.config.sizes.receive_pieces, Use::Writes)?;
         let id = self.new_id(true);
         // SAFETY: as in `send`.
         let posted = unsafe { self.link.post_receive(id, &pieces[..count]) };
@@ -208,9 +209,9 @@ impl<L: DatagramLink> DatagramEndpoint<L> {
         self.next_id << 1 | u64::from(receives)
     }
 
-    fn pieces(&mut self, body: &UserIov, most: u32, inline: bool) -> Result<([Piece; IOV_LIMIT], usize), Refused> {
+    fn pieces(&mut self, body: &UserIov, most: u32, purpose: Use) -> Result<([Piece; IOV_LIMIT], usize), Refused> {
         self.memory
-            .pieces(body, most, inline, &mut self.remembered, self.config.warn)
+            .pieces(body, most, purpose, &mut self.remembered, self.config.warn)
     }
 
     fn not_posted(&self, error: &std::io::Error) -> Refused {

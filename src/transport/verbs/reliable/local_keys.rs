@@ -47,7 +47,11 @@ impl<D: Device> Reliable<D> {
     /// None: the device does not register the memory.
     pub(super) fn keys_of(&mut self, ours: &UserIov, access: Access) -> Option<LocalKeys> {
         let regions = self.memory.regions.as_ref();
-        let known = regions.and_then(|regions| pieces(ours).map(|piece| regions.hold(piece)).collect());
+        let known = regions.and_then(|regions| {
+            pieces(ours)
+                .map(|piece| regions.hold(piece, access.local_write))
+                .collect()
+        });
         let made = match known {
             Some(known) => Ok(known),
             None => register(self.memory.passing(&*self.device), ours, access)
