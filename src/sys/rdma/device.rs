@@ -308,9 +308,11 @@ impl Pd {
     pub unsafe fn register(self: &Arc<Self>, addr: usize, len: usize, access: Access) -> io::Result<Memory> {
         // A peer's writing needs the right to write here.
         let flag = |wanted: bool, flag: c_int| if wanted { flag } else { 0 };
+        // By iWARP the answer to a read is a write of the peer's.
+        let reads_as_writes = access.local_write && self.device.transport() == Transport::Iwarp;
         let flags = flag(access.local_write || access.remote_write, IBV_ACCESS_LOCAL_WRITE)
             | flag(access.remote_read, IBV_ACCESS_REMOTE_READ)
-            | flag(access.remote_write, IBV_ACCESS_REMOTE_WRITE)
+            | flag(access.remote_write || reads_as_writes, IBV_ACCESS_REMOTE_WRITE)
             | flag(access.remote_write && self.atomics, IBV_ACCESS_REMOTE_ATOMIC);
         // SAFETY: a protection domain that is open, and memory by the caller's promise.
         let mr = unsafe { (self.device.calls.ibv_reg_mr)(self.raw(), addr as *mut _, len, flags) };
