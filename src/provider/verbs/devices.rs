@@ -184,21 +184,23 @@ fn describe(device: &Device) -> io::Result<Told> {
     })
 }
 
-/// What a queue pair of the device answers that is asked for so many bytes within a request, or for none.
+/// How many bytes a request of the device's carries within itself, of so many that are wanted.
 fn inline(device: &Device, wanted: usize) -> io::Result<usize> {
     let pd = device.protection_domain()?;
     let queues = Queues::open(&pd, 1)?;
-    let sizes = |inline| Sizes {
+    let given = least_with_inline(wanted).with_less_inline(|sizes| queues.try_pair(sizes))?;
+    Ok((given as usize).min(wanted))
+}
+
+/// Of a queue pair that only tells how many bytes its requests carry.
+pub(super) fn least_with_inline(inline: usize) -> Sizes {
+    Sizes {
         sends: 1,
         receives: 1,
         send_pieces: 1,
         receive_pieces: 1,
-        inline,
-    };
-    let given = queues
-        .try_pair(&sizes(wanted as u32))
-        .or_else(|_| queues.try_pair(&sizes(0)))?;
-    Ok((given as usize).min(wanted))
+        inline: inline as u32,
+    }
 }
 
 const SEND: u64 = FI_MSG | FI_RMA | FI_SEND | FI_READ | FI_WRITE | FI_FENCE;

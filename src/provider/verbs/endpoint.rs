@@ -146,7 +146,7 @@ impl Listener for VerbsListener {
 
     fn rename(&mut self, address: &[u8]) -> Result<()> {
         let at = from_bytes(address).ok_or(Errno(FI_EINVAL))?;
-        let other = VerbsListener::open(&at);
+        let other = VerbsListener::open(&at, super::warn);
         *self = other.map_err(|error| failed(format_args!("fi_setname: {at}"), &error))?;
         Ok(())
     }

@@ -139,7 +139,7 @@ impl Connected for Verbs {
     fn listener(info: &Info) -> Result<VerbsListener> {
         let any = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
         let at = info.src_addr.as_deref().and_then(from_bytes).unwrap_or(any);
-        VerbsListener::open(&at).map_err(|error| failed(format_args!("fi_passive_ep: {at}"), &error))
+        VerbsListener::open(&at, warn).map_err(|error| failed(format_args!("fi_passive_ep: {at}"), &error))
     }
 
     fn open_connected(domain: &Arc<Domain>, info: &Info) -> Result<Self::ConnectedTransport> {

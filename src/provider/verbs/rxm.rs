@@ -180,6 +180,10 @@ fn offers(connected: Info) -> Option<[Info; 2]> {
 
 fn offer(connected: Info) -> Option<Info> {
     let (fabric, domain) = (connected.fabric?, connected.domain?);
+    if domain.max_ep_srx_ctx == 0 {
+        log!(by NAME; Info, Core, "skipped {}: the device's connections cannot share receives", VerbsRxm::WHOLE_NAME);
+        return None;
+    }
     let settings = rxm_settings::get();
     let rdm = Rdm {
         fabric: fabric.name.clone()?,

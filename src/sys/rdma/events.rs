@@ -110,7 +110,7 @@ impl Device {
     }
 
     /// Reads the events that have come, and tells those whom they concern.
-    pub(super) fn look(&self) {
+    pub fn look(&self) {
         if !is_readable(self.event_fd()) {
             return;
         }

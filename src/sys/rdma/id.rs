@@ -51,12 +51,17 @@ pub enum EventKind {
     RouteResolved,
     Request,
     Established,
+    /// The other side, or its kernel, does not want the connection.
     Rejected,
+    /// Nobody listens there.
+    NobodyThere,
     /// No address, no route, no answer, or an error of the connection's making.
     Failed,
     Disconnected,
-    /// The device is gone, or its address.
+    /// The device is gone.
     Removed,
+    /// The hardware address of the device is another one, as bonded ports take over from each other.
+    AddressChanged,
     /// A port of the device is down, or active again.
     PortDown,
     PortUp,
@@ -66,11 +71,9 @@ pub enum EventKind {
 /// What has become of an identifier.
 pub struct Event {
     pub kind: EventKind,
-    /// An errno below 0, or a reason of the protocol's.
-    pub status: i32,
     /// What the other side sent, with zeros behind it: the protocol does not say how long it was.
     pub data: Vec<u8>,
-    /// Of `Request`: the new connection's identifier.
+    /// Of `Request`: the new connection's identifier. None: there are no descriptors left, and it was refused.
     pub request: Option<Id>,
 }
 
@@ -258,27 +261,22 @@ impl Id {
             (self.calls.rdma_ack_cm_event)(raw);
             (event, taken)
         };
-        let kind = kind(event.event);
+        let kind = kind(event.event, event.status);
         let request = match kind {
             // SAFETY: a new identifier, which nobody else has.
-            EventKind::Request => Some(unsafe { self.adopt(event.id)? }),
+            EventKind::Request => unsafe { self.adopt(event.id) },
             _ => None,
         };
         Some(Event {
             kind,
-            status: event.status,
             data: taken,
             request,
         })
     }
 
-    /// What its device has told of its queue pair, each once.
+    /// What its device has told of its queue pair, as far as anybody has looked (`Device::look`), each once.
     pub fn trouble(&mut self) -> Option<Trouble> {
-        let watch = self.watch.as_ref()?;
-        if let Some(queues) = &self.queues {
-            queues.pd.device().look();
-        }
-        watch.take()
+        self.watch.as_ref()?.take()
     }
 
     /// The identifier of a request, on a channel of its own. None: there are no descriptors left; it is refused.
@@ -411,6 +409,9 @@ const LINKED: usize = 16;
 
 const _: () = assert!(size_of::<Piece>() == size_of::<ibv_sge>());
 
+/// As the status of a refusal: InfiniBand's reason for a service that is not there, and iWARP's errno.
+const NOBODY_THERE: [c_int; 2] = [8, -libc::ECONNREFUSED];
+
 /// As many reads at once as both devices can do; a peer that has no receive is tried for ever, one that does not answer
 /// six times more: Soft-RoCE takes seven, the most there is, for endless.
 fn parameters(data: &[u8]) -> io::Result<rdma_conn_param> {
@@ -427,19 +428,22 @@ fn parameters(data: &[u8]) -> io::Result<rdma_conn_param> {
     })
 }
 
-fn kind(event: c_int) -> EventKind {
+/// `status`: an errno below 0, or a reason of the protocol's.
+fn kind(event: c_int, status: c_int) -> EventKind {
     match event {
         RDMA_CM_EVENT_ADDR_RESOLVED => EventKind::AddressResolved,
         RDMA_CM_EVENT_ROUTE_RESOLVED => EventKind::RouteResolved,
         RDMA_CM_EVENT_CONNECT_REQUEST => EventKind::Request,
         RDMA_CM_EVENT_CONNECT_RESPONSE | RDMA_CM_EVENT_ESTABLISHED => EventKind::Established,
+        RDMA_CM_EVENT_REJECTED if NOBODY_THERE.contains(&status) => EventKind::NobodyThere,
         RDMA_CM_EVENT_REJECTED => EventKind::Rejected,
         RDMA_CM_EVENT_ADDR_ERROR
         | RDMA_CM_EVENT_ROUTE_ERROR
         | RDMA_CM_EVENT_CONNECT_ERROR
         | RDMA_CM_EVENT_UNREACHABLE => EventKind::Failed,
         RDMA_CM_EVENT_DISCONNECTED => EventKind::Disconnected,
-        RDMA_CM_EVENT_DEVICE_REMOVAL | RDMA_CM_EVENT_ADDR_CHANGE => EventKind::Removed,
+        RDMA_CM_EVENT_DEVICE_REMOVAL => EventKind::Removed,
+        RDMA_CM_EVENT_ADDR_CHANGE => EventKind::AddressChanged,
         _ => EventKind::Other,
     }
 }

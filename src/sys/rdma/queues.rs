@@ -23,6 +23,22 @@ pub struct Sizes {
     pub inline: u32,
 }
 
+impl Sizes {
+    /// Makes something of these sizes, with ever fewer bytes within a request: a device may refuse more than it can carry,
+    /// and does not say how many that are.
+    pub fn with_less_inline<T>(mut self, mut make: impl FnMut(&Sizes) -> io::Result<T>) -> io::Result<T> {
+        const LEAST: u32 = 32;
+        loop {
+            let made = make(&self);
+            if made.is_ok() || self.inline == 0 {
+                return made;
+            }
+            let half = self.inline / 2;
+            self.inline = if half < LEAST { 0 } else { half };
+        }
+    }
+}
+
 /// A completion queue with its channel, for the requests and receives of one connection or several.
 pub struct Queues {
     pub(super) pd: Arc<Pd>,

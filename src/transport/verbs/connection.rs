@@ -130,7 +130,7 @@ impl<L: Link> VerbsEndpoint<L> {
                 let data = from_wire(&data);
                 self.happened.push_back(Happened::Connected { data });
             }
-            (Stage::Resolving | Stage::Asked, EventKind::Rejected) => {
+            (Stage::Resolving | Stage::Asked, EventKind::Rejected | EventKind::NobodyThere) => {
                 let data = from_wire(&data);
                 self.end(Some(Happened::Refused { data }));
             }
@@ -147,6 +147,9 @@ impl<L: Link> VerbsEndpoint<L> {
             }
             (Stage::Connected, EventKind::PortDown) => (self.config.warn)(
                 "a port of the device is down: operations wait until it is up again, or fail when the device gives up",
+            ),
+            (Stage::Connected, EventKind::AddressChanged) => (self.config.warn)(
+                "the device has another hardware address: operations fail when the device gives up, if the peer's does not know it",
             ),
             (Stage::Connected, EventKind::PortUp) => (self.config.warn)("a port of the device is up again"),
             // What comes late, or in an order that makes no sense, changes nothing.

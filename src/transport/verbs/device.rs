@@ -18,7 +18,7 @@ pub struct DeviceLink {
     /// Before `spare`, as its queue pair uses queues.
     id: Id,
     /// The queues, until the queue pair has them.
-    spare: Option<Queues>,
+    spare: Option<Arc<Queues>>,
     receives: Option<Arc<SharedReceives>>,
     pd: Arc<Pd>,
     /// Of the identifier's and the queues' descriptors.
@@ -42,7 +42,7 @@ impl DeviceLink {
         epoll.add(queues.fd())?;
         Ok(DeviceLink {
             id,
-            spare: Some(queues),
+            spare: Some(Arc::new(queues)),
             receives: None,
             pd: pd.clone(),
             epoll,
@@ -102,8 +102,10 @@ impl QueuePair for DeviceLink {
     }
 
     fn make_pair(&mut self, sizes: &Sizes) -> io::Result<PairMade> {
-        let queues = self.spare.take().ok_or(io::ErrorKind::AlreadyExists)?;
-        self.id.make_pair(queues, self.receives.as_ref(), sizes)
+        let queues = self.spare.clone().ok_or(io::ErrorKind::AlreadyExists)?;
+        let made = self.id.make_pair(queues, self.receives.as_ref(), sizes)?;
+        self.spare = None;
+        Ok(made)
     }
 
     unsafe fn post_sends(&mut self, requests: &[Request<'_>]) -> Result<(), Stopped> {
@@ -137,7 +139,7 @@ impl Link for DeviceLink {
         let larger = Queues::open(&self.pd, completions)?;
         self.epoll.add(larger.fd())?;
         // Those before it leave the set when they are closed.
-        self.spare = Some(larger);
+        self.spare = Some(Arc::new(larger));
         Ok(())
     }
 
@@ -146,6 +148,8 @@ impl Link for DeviceLink {
     }
 
     fn trouble(&mut self) -> Option<EventKind> {
+        // Also without a queue pair, as an event of any makes the descriptor readable.
+        self.pd.device().look();
         Some(match self.id.trouble()? {
             Trouble::Broken => EventKind::Failed,
             Trouble::DeviceGone => EventKind::Removed,

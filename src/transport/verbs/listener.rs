@@ -25,7 +25,12 @@ pub struct VerbsListener {
     id: Id,
     /// Found in an earlier round.
     found: VecDeque<Waiting>,
+    warn: fn(&str),
 }
+
+/// Of a request without an identifier.
+pub(super) const NO_DESCRIPTOR: &str =
+    "a request for a connection was refused, as this process has no descriptors left: raise its limit (ulimit -n)";
 
 /// A request that has come.
 pub struct Waiting {
@@ -39,12 +44,13 @@ pub struct Waiting {
 pub struct Request(Option<Id>);
 
 impl VerbsListener {
-    pub fn open(at: &SocketAddr) -> io::Result<VerbsListener> {
+    pub fn open(at: &SocketAddr, warn: fn(&str)) -> io::Result<VerbsListener> {
         let mut id = Id::open()?;
         id.bind(at)?;
         Ok(VerbsListener {
             id,
             found: VecDeque::new(),
+            warn,
         })
     }
 
@@ -80,8 +86,12 @@ impl VerbsListener {
     fn find(&mut self) -> Option<Waiting> {
         loop {
             let event = self.id.event()?;
-            let Some(id) = event.request.filter(|_| event.kind == EventKind::Request) else {
+            if event.kind != EventKind::Request {
                 continue; // nothing else concerns who listens
+            }
+            let Some(id) = event.request else {
+                (self.warn)(NO_DESCRIPTOR);
+                continue;
             };
             return Some(Waiting {
                 peer: id.peer_address(),

@@ -1,13 +1,13 @@
 //! What fi_getinfo answers for endpoints of datagrams: one info for each device that sends any, by the names that the C
 //! library's provider gives them.
 
-use super::super::devices::{self, ORDER, REACH, Told};
+use super::super::devices::{self, ORDER, REACH, Told, least_with_inline};
 use super::super::{NAME, settings};
 use crate::abi::types::*;
 use crate::api::errno::{Errno, Result};
 use crate::api::info::model::*;
 use crate::api::info::query::Query;
-use crate::sys::rdma::{DatagramPair, Device, Sizes, Transport};
+use crate::sys::rdma::{DatagramPair, Device, Transport};
 use crate::transport::verbs::datagram::{Address, PREFIX};
 
 /// What the name of a device's domain of datagrams ends with.
@@ -23,15 +23,8 @@ pub(in super::super) fn inline(device: &Device, port: u8) -> Option<usize> {
     }
     let pd = device.protection_domain().ok()?;
     let wanted = settings::get().inline;
-    let sizes = |inline: usize| Sizes {
-        sends: 1,
-        receives: 1,
-        send_pieces: 1,
-        receive_pieces: 1,
-        inline: inline as u32,
-    };
-    let given = DatagramPair::inline(&pd, port, &sizes(wanted))
-        .or_else(|_| DatagramPair::inline(&pd, port, &sizes(0)))
+    let given = least_with_inline(wanted)
+        .with_less_inline(|sizes| DatagramPair::inline(&pd, port, sizes))
         .inspect_err(|error| log!(Info, Core, "skipped {NAME} ({}{SUFFIX}): {error}", device.name()))
         .ok()?;
     Some((given as usize).min(wanted))

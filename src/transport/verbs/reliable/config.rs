@@ -10,8 +10,10 @@ pub struct Config {
     pub buffer: usize,
     /// Packets that a peer may send before it is told that they were taken.
     pub window: usize,
-    /// Receives that the endpoint keeps for all peers together.
+    /// Receives that the endpoint keeps for all peers together, while that is enough for two each.
     pub receives: usize,
+    /// Receives that it may come to have with more peers than that.
+    pub most_receives: usize,
     /// Requests of one connection.
     pub sends: usize,
     /// Messages up to this size are sent unasked.
@@ -37,6 +39,7 @@ impl Default for Config {
             buffer: 16 << 10,
             window: 16,
             receives: 4096,
+            most_receives: 16 << 10,
             sends: 128,
             eager: 64 << 10,
             inline: 256,

@@ -4,7 +4,8 @@ use super::seam::{Device, Request};
 use super::{Config, Reliable};
 use crate::sys::epoll::{Epoll, Events};
 use crate::sys::eventfd::EventFd;
-use crate::sys::rdma::{self, Done, Id, PairMade, Pd, Piece, Queues, SharedReceives, Sizes, Stopped};
+use crate::sys::rdma::{self, Done, EventKind, Id, PairMade, Pd, Piece, Queues, SharedReceives, Sizes, Stopped};
+use crate::transport::verbs::listener::NO_DESCRIPTOR;
 use crate::transport::verbs::seam::{Completions, Nic, QueuePair};
 use std::io;
 use std::net::SocketAddr;
@@ -35,12 +36,13 @@ pub struct Card {
     shared: Arc<Shared>,
     epoll: Epoll,
     bell: EventFd,
+    warn: fn(&str),
 }
 
 impl Card {
     /// Listens at an address of the protection domain's device. `receives`, `completions`: how many the queues of the
     /// endpoint hold.
-    pub fn open(pd: &Arc<Pd>, at: &SocketAddr, receives: u32, completions: usize) -> io::Result<Card> {
+    pub fn open(pd: &Arc<Pd>, at: &SocketAddr, receives: u32, completions: usize, warn: fn(&str)) -> io::Result<Card> {
         let mut listener = Id::open()?;
         listener.bind(at)?;
         if listener.device() != Some(pd.device()) {
@@ -61,6 +63,7 @@ impl Card {
             shared: Arc::new(Shared { queues, receives }),
             epoll,
             bell,
+            warn,
         })
     }
 }
@@ -70,13 +73,15 @@ impl Reliable<Card> {
     pub fn open(pd: &Arc<Pd>, at: &SocketAddr, config: &Config) -> io::Result<Reliable<Card>> {
         let most = pd.device().attributes()?;
         let receives = config.receives.min(most.shared_receives);
+        let most_receives = config.most_receives.clamp(receives, most.shared_receives);
         let completions = (receives + COMPLETIONS).min(most.completions);
-        let card = Card::open(pd, at, receives as u32, completions)?;
+        let card = Card::open(pd, at, most_receives as u32, completions, config.warn)?;
         let sends = config.sends.min(most.requests.saturating_sub(1));
         Reliable::new(
             card,
             &Config {
                 receives,
+                most_receives,
                 sends,
                 ..*config
             },
@@ -122,8 +127,13 @@ impl Device for Card {
     fn request(&mut self) -> Option<Request<CardWire>> {
         loop {
             let event = self.listener.event()?;
-            // Nothing else concerns who listens.
-            let Some(id) = event.request else { continue };
+            if event.kind != EventKind::Request {
+                continue; // nothing else concerns who listens
+            }
+            let Some(id) = event.request else {
+                (self.warn)(NO_DESCRIPTOR);
+                continue;
+            };
             let (from, shared) = (id.peer_address(), self.shared.clone());
             return Some(Request {
                 wire: CardWire { id, shared },

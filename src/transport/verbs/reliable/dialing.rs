@@ -16,7 +16,6 @@ use crate::transport::connecting::address::shown;
 use crate::transport::connecting::{Failed, LONG_REST_MS, Next};
 use crate::transport::verbs::seam::{Connection, News, QueuePair};
 use std::io;
-use std::net::SocketAddr;
 
 /// Why a try has failed.
 #[derive(Debug)]
@@ -42,7 +41,8 @@ impl<D: Device> Reliable<D> {
         let Some(place) = peer.place() else { return };
         peer.history.begins(clock::monotonic_ms());
         // The peer knows by it that our address is ours.
-        let from = SocketAddr::new(self.place.ip(), 0);
+        let mut from = self.place;
+        from.set_port(0);
         let dialed = self.device.dial().and_then(|mut wire| {
             wire.connection().resolve_address(Some(&from), &place)?;
             self.device.watch(&wire, u64::from(to))?;
@@ -84,7 +84,7 @@ impl<D: Device> Reliable<D> {
         let completions = self.completions(self.pairs.len() + 1);
         let made = self.device.make_room(completions);
         let made = made.and_then(|()| Words::new(self.memory.lasting(&*self.device)));
-        let made = made.and_then(|words| Ok((words, wire.make_pair(&sizes)?)));
+        let made = made.and_then(|words| Ok((words, sizes.with_less_inline(|sizes| wire.make_pair(sizes))?)));
         match made {
             Ok((words, pair)) => {
                 self.pairs.insert(pair.number, to);
@@ -100,7 +100,7 @@ impl<D: Device> Reliable<D> {
     /// How many may wait to be taken, with so many connections: an overflow would end all of them.
     fn completions(&self, connections: usize) -> usize {
         // One more request to end with, and one to say goodbye.
-        self.config.receives + connections * (self.config.sends + 2)
+        self.config.receives.max(self.posted) + connections * (self.config.sends + 2)
     }
 
     pub(super) fn hello(&self, link: &Link<D::Wire>) -> Hello {
@@ -165,7 +165,9 @@ impl<D: Device> Reliable<D> {
     }
 
     fn hear<S: Sink>(&mut self, from: PeerId, news: News, sink: &mut S) {
-        use EventKind::{AddressResolved, Disconnected, Established, Failed, Rejected, Removed, RouteResolved};
+        use EventKind::{
+            AddressResolved, Disconnected, Established, Failed, NobodyThere, Rejected, Removed, RouteResolved,
+        };
         let Some(peer) = self.peers.get_mut(from) else { return };
         match (&mut peer.way, news.kind) {
             (Way::Begun(Attempt::Resolving(wire)), AddressResolved) => {
@@ -174,17 +176,18 @@ impl<D: Device> Reliable<D> {
                 }
             }
             (Way::Begun(Attempt::Resolving(_)), RouteResolved) => self.ask(from),
-            (Way::Begun(Attempt::Resolving(_)), Failed | Removed | Disconnected | Rejected) => {
+            (Way::Begun(Attempt::Resolving(_)), Failed | Removed | Disconnected | Rejected | NobodyThere) => {
                 let error = io::ErrorKind::HostUnreachable.into();
                 self.dial_failed(from, &Trouble::NoWay(error));
             }
             (Way::Begun(Attempt::Asked(_)), Established) => self.answered(from, &news.data, sink),
             (Way::Begun(Attempt::Asked(_)), Rejected) => self.rejected(from, &news.data),
+            (Way::Begun(Attempt::Asked(_)), NobodyThere) => self.dial_failed(from, &Trouble::Nobody),
             (Way::Begun(Attempt::Asked(_)), Failed | Removed | Disconnected) => {
                 self.dial_failed(from, &Trouble::NoAnswer)
             }
             (Way::Begun(Attempt::Accepted(_)), Established) => self.agreed(from, sink),
-            (Way::Begun(Attempt::Accepted(_)), Failed | Removed | Disconnected | Rejected) => {
+            (Way::Begun(Attempt::Accepted(_)), Failed | Removed | Disconnected | Rejected | NobodyThere) => {
                 self.set_way(from, Way::None);
             }
             // What the peer sent on it before is still delivered.
@@ -257,7 +260,8 @@ impl<D: Device> Reliable<D> {
             Some(Verdict::Impostor) => {
                 self.refused(to, "it does not believe our address; is there an address translation?")
             }
-            None if data.iter().all(|byte| *byte == 0) => self.dial_failed(to, &Trouble::Nobody),
+            // Its kernel has refused, which has no room for the request, or its process, which has no descriptor.
+            None if data.iter().all(|byte| *byte == 0) => self.dial_failed(to, &Trouble::Later),
             None => self.refused(to, FOREIGN),
         }
     }

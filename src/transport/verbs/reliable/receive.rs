@@ -150,10 +150,10 @@ impl<D: Device> Reliable<D> {
     /// Receives for another connection, as many as it may be given. None: there is no room for any.
     pub(super) fn grant(&mut self) -> Option<usize> {
         const LEAST: usize = 2;
-        let left = self.config.receives.saturating_sub(self.posted) + self.spare;
+        let left = |most: usize| most.saturating_sub(self.posted) + self.spare;
         // The more connections there are, the less each gets, so that there is something for the next.
-        let wanted = self.config.window.min((left / 16).max(LEAST));
-        if left < wanted {
+        let wanted = self.config.window.min((left(self.config.receives) / 16).max(LEAST));
+        if left(self.config.most_receives) < wanted {
             return None;
         }
         if self.spare < wanted {

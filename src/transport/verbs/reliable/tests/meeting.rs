@@ -339,19 +339,11 @@ fn after_a_break_there_is_another_connection() {
     }
 }
 
-/// All that was posted to all connections completes at once, as they break, and nobody has taken anything meanwhile.
-#[test]
-fn there_is_room_for_the_completions_of_all_connections() {
-    const PEERS: PeerId = 30;
-    let net = Net::new(4, Manner::default());
-    let few = Config {
-        receives: 200,
-        window: 12,
-        ..config()
-    };
+/// An endpoint that is connected with so many others.
+fn one_with_many(net: &Net, peers: PeerId, config: &Config) -> Vec<Reliable<NetDevice>> {
     let place = |number| format!("10.0.0.{}:7471", number + 1);
-    let mut all: Vec<Reliable<NetDevice>> = (0..=PEERS)
-        .map(|number| Reliable::new(net.open(&place(number)), &few).unwrap())
+    let mut all: Vec<Reliable<NetDevice>> = (0..=peers)
+        .map(|number| Reliable::new(net.open(&place(number)), config).unwrap())
         .collect();
     let addresses: Vec<_> = all.iter().map(Reliable::local_address).collect();
     for (number, address) in (0..).zip(&addresses) {
@@ -364,8 +356,61 @@ fn there_is_room_for_the_completions_of_all_connections() {
         for end in &mut all {
             end.poll(&mut Nobody, 10);
         }
-        (1..=PEERS).all(|peer| all[0].peers.link(peer).is_some())
+        (1..=peers).all(|peer| all[0].peers.link(peer).is_some())
     });
+    all
+}
+
+/// Peers beyond those that the receives are for have two each, as far as the device holds them.
+#[test]
+fn there_are_receives_for_late_peers() {
+    let net = Net::new(4, Manner::default());
+    let few = Config {
+        receives: 40,
+        most_receives: 70,
+        ..config()
+    };
+    let all = one_with_many(&net, 30, &few);
+    assert!((60..=70).contains(&all[0].posted), "{}", all[0].posted);
+}
+
+/// Some devices make no queue pair whose requests are to carry more than they can.
+#[test]
+fn a_device_that_carries_less_is_asked_for_less() {
+    let net = Net::new(
+        4,
+        Manner {
+            refuses_inline: true,
+            ..Manner::default()
+        },
+    );
+    let much = Config {
+        inline: 4 * net::INLINE,
+        ..config()
+    };
+    let mut all = one_with_many(&net, 1, &much);
+    let mut kept = Kept::default();
+    assert_eq!(all[0].push(1, &header(1), Body::Bytes(&[1; 8]), None), Push::Done);
+    until("a packet", || {
+        for end in &mut all {
+            end.poll(&mut kept, 10);
+        }
+        !kept.packets.is_empty()
+    });
+    assert_eq!(net.counts().inline, 1, "a packet of 40 bytes");
+}
+
+/// All that was posted to all connections completes at once, as they break, and nobody has taken anything meanwhile.
+#[test]
+fn there_is_room_for_the_completions_of_all_connections() {
+    const PEERS: PeerId = 30;
+    let net = Net::new(4, Manner::default());
+    let few = Config {
+        receives: 200,
+        window: 12,
+        ..config()
+    };
+    let mut all = one_with_many(&net, PEERS, &few);
     let long = [7; 200];
     let mut posted = 0;
     for peer in 1..=PEERS {

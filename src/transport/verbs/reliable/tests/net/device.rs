@@ -256,7 +256,7 @@ impl Connection for NetWire {
         let to = state.pairs[self.pair].to;
         let there = state.cards.iter().rposition(|card| card.place == to && !card.closed);
         let Some(card) = there else {
-            state.tell(self.pair, EventKind::Rejected, &[]);
+            state.tell(self.pair, EventKind::NobodyThere, &[]);
             return Ok(());
         };
         let other = state.pairs.len();
@@ -308,7 +308,11 @@ impl QueuePair for NetWire {
     }
 
     fn make_pair(&mut self, sizes: &Sizes) -> io::Result<PairMade> {
-        self.net.state().pairs[self.pair].sizes = Some(*sizes);
+        let mut state = self.net.state();
+        if state.manner.refuses_inline && sizes.inline as usize > INLINE {
+            return Err(io::Error::from_raw_os_error(libc::EINVAL));
+        }
+        state.pairs[self.pair].sizes = Some(*sizes);
         Ok(PairMade {
             number: self.pair as u32,
             inline: INLINE as u32,

@@ -25,6 +25,8 @@ pub struct Manner {
     pub failing: u64,
     /// A device has no room for more receives than this; 0: any number.
     pub receives: usize,
+    /// A device makes no queue pair whose requests are to carry more than it can, rather than one that carries less.
+    pub refuses_inline: bool,
 }
 
 /// What a network has seen, for counts.
