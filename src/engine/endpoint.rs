@@ -235,7 +235,9 @@ impl<T: Transport> Engine<T> {
     /// regions know this endpoint. `counted`: a counter is bound to the endpoint for peers' operations, so each is
     /// reported, whatever the region asks for; then the transport may not let peers access memory directly.
     pub fn expose_regions(&mut self, regions: Arc<Regions>, endpoint: u64, counted: bool) {
-        if !counted && (!T::ONE_SIDED || self.core.one_sided.copies) {
+        if counted {
+            self.transport.hide_regions();
+        } else if !T::ONE_SIDED || self.core.one_sided.copies {
             self.transport.publish_regions(&regions, endpoint);
         }
         self.core.exposed_regions = Some(ExposedRegions {

@@ -102,9 +102,23 @@ impl<T: Transport> Engine<T> {
                 Step::Pushed
             }
             Push::Full => Step::Full,
-            Push::Gone => self.unreached(to, Error::PeerGone, report),
-            Push::Unreachable(why) => self.unreached(to, Error::Unreachable(why), report),
-            Push::NoMemory => self.unreached(to, Error::NoMemory, report),
+            Push::Gone => {
+                self.unreached(to, Error::PeerGone, report);
+                Step::Nothing
+            }
+            Push::Unreachable(why) => {
+                self.unreached(to, Error::Unreachable(why), report);
+                Step::Nothing
+            }
+            Push::NoMemory => {
+                self.unreached(to, Error::NoMemory, report);
+                // What is left are answers, which the peer waits for: there may be memory again.
+                if self.core.next(to).is_some() {
+                    Step::Full
+                } else {
+                    Step::Nothing
+                }
+            }
             Push::TooLong => {
                 // Retried with smaller packets or by rendezvous; a packet that cannot be made smaller fails.
                 if core::mem::replace(&mut self.core.peer(to).small_packets_only, true) {
@@ -116,10 +130,9 @@ impl<T: Transport> Engine<T> {
     }
 
     #[cold]
-    fn unreached(&mut self, to: PeerId, error: Error, report: &mut impl Report) -> Step {
+    fn unreached(&mut self, to: PeerId, error: Error, report: &mut impl Report) {
         self.core.unreached(to, error, report);
         self.end_exposures();
-        Step::Nothing
     }
 
     fn push_packet(&mut self, to: PeerId, packet: &NextPacket) -> Push {

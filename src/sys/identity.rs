@@ -18,6 +18,16 @@ pub fn same_process(one: u64, other: u64) -> bool {
     one >> 32 == other >> 32
 }
 
+/// Whether there is no such process that we see; one of another pid namespace may have that number for itself.
+pub fn has_ended(pid: u32) -> bool {
+    let Ok(pid @ 1..) = libc::pid_t::try_from(pid) else {
+        return false;
+    };
+    // SAFETY: signal 0 asks and sends nothing.
+    let asked = unsafe { libc::kill(pid, 0) };
+    asked != 0 && io::Error::last_os_error().raw_os_error() == Some(libc::ESRCH)
+}
+
 /// A number that no other process has, in any pid namespace or on any machine; a child of fork has another one.
 pub fn random_of_process() -> io::Result<u64> {
     static DRAWN: Mutex<Option<(Process, u64)>> = Mutex::new(None);

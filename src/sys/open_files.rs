@@ -1,5 +1,7 @@
 //! How many descriptors this process may have. Knows nothing of what they are for. Called by `transport`.
 
+use std::io;
+
 /// Raises the soft limit to the hard one, which then is the new one; None: it stays as it is. The soft limit is low by
 /// default for programs that use select(2), so it is raised only for those that need more.
 pub fn raise_limit() -> Option<u64> {
@@ -7,6 +9,17 @@ pub fn raise_limit() -> Option<u64> {
     limit.rlim_cur = limit.rlim_max;
     // SAFETY: a structure of ours, read by the call.
     (unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limit) } == 0).then_some(limit.rlim_max)
+}
+
+/// Whether a call that has failed for want of descriptors may do better now, because the soft limit was raised.
+pub fn has_raised_limit(error: &io::Error, tell: fn(&str)) -> bool {
+    let raised = (error.raw_os_error() == Some(libc::EMFILE)).then(raise_limit).flatten();
+    if let Some(most) = raised {
+        tell(&format!(
+            "the process had as many open files as it may: its soft limit is raised to the hard one, {most} (ulimit -n)"
+        ));
+    }
+    raised.is_some()
 }
 
 /// The soft limit.

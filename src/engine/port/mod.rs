@@ -407,6 +407,9 @@ pub trait Transport {
     /// Lets peers access these regions directly, through the endpoint of this number, where `Region::shown_at` allows.
     fn publish_regions(&mut self, _regions: &Arc<Regions>, _endpoint: u64) {}
 
+    /// Peers are to ask for each access from now on, whatever was published before.
+    fn hide_regions(&mut self) {}
+
     /// Calls `work` with a piece of a peer's memory, if it is mapped here.
     fn reach<R>(
         &mut self,

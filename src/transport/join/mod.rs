@@ -428,6 +428,12 @@ impl<N: Naming> Transport for Join<N> {
         }
     }
 
+    fn hide_regions(&mut self) {
+        if let Some(near) = self.near_mut() {
+            near.hide_regions();
+        }
+    }
+
     #[inline(always)]
     fn reach<R>(
         &mut self,

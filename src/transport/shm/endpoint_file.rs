@@ -19,7 +19,7 @@ use super::name;
 use super::{Config, OpenError, sweep};
 use crate::sys::forks::{self, ParentFd};
 use crate::sys::shared::FileMap;
-use crate::sys::{barrier, shared};
+use crate::sys::{barrier, identity, shared};
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -186,7 +186,7 @@ fn take_name(draft: &Path, path: &Path) -> Result<bool, OpenError> {
         match remove_if_dead(path) {
             Removal::Alive => return Err(OpenError::InUse),
             Removal::Removed => {}
-            Removal::Busy => std::thread::sleep(NAP),
+            Removal::Busy | Removal::Ending => std::thread::sleep(NAP),
         }
     }
     Err(OpenError::InUse)
@@ -199,6 +199,8 @@ pub(super) enum Removal {
     Removed,
     /// Another process is removing it, or has just done so.
     Busy,
+    /// Its owner has ended, but a peer's call of process_vm_readv or process_vm_writev still has the memory, and with it the lock.
+    Ending,
 }
 
 /// Removes an endpoint's file, and its socket, if the owner is dead. What cannot be opened counts as alive.
@@ -209,7 +211,11 @@ pub(super) fn remove_if_dead(path: &Path) -> Removal {
         Err(_) => return Removal::Alive,
     };
     if shared::is_locked(fd.as_fd(), layout::LOCK_LIFE).unwrap_or(true) {
-        return Removal::Alive;
+        let owner = layout::pid_in(fd.as_fd());
+        return match owner.is_some_and(identity::has_ended) {
+            true => Removal::Ending,
+            false => Removal::Alive,
+        };
     }
     if !shared::try_lock(fd.as_fd(), layout::LOCK_REMOVE).unwrap_or(false) {
         return Removal::Busy;

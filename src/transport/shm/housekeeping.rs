@@ -46,10 +46,7 @@ impl ShmTransport {
         // A bell and the scan may name the same ring, which is read once.
         self.rung.sort_unstable();
         self.rung.dedup();
-        let mut done = 0;
-        while let Some(index) = self.rung.pop() {
-            done += self.read_ring(index, sink, budget.saturating_sub(done));
-        }
+        let done = self.read_rung(sink, budget);
         if self.housekeepings % CLOCK_EVERY == 0 {
             self.own.bell.ring_again();
             if self.check_is_due() {
@@ -58,6 +55,25 @@ impl ShmTransport {
             }
         }
         self.report_gone(sink);
+        done
+    }
+
+    /// Reads the rings that are named, from the one on that had no turn the last time. If there are too many again, the hot ones,
+    /// which each poll reads first, have to wait for their turn as well.
+    fn read_rung<S: Sink>(&mut self, sink: &mut S, budget: usize) -> usize {
+        let first = self.rung.partition_point(|index| *index <= self.left_out);
+        self.rung.rotate_left(first);
+        let (mut done, mut left_out) = (0, None);
+        while let Some(index) = self.rung.pop() {
+            if done >= budget {
+                left_out.get_or_insert(index);
+            }
+            done += self.read_ring(index, sink, budget.saturating_sub(done));
+        }
+        if let Some(index) = left_out {
+            self.left_out = index;
+            self.inbox.cool_all(&self.own.header);
+        }
         done
     }
 

@@ -479,11 +479,22 @@ pub(super) fn allocate_entries(fd: BorrowedFd<'_>, entries: usize) -> io::Result
 
 /// Reads the instance in an endpoint's file, without mapping it.
 pub(super) fn instance_in(fd: BorrowedFd<'_>) -> Option<u64> {
-    let mut bytes = [0u8; AT_INSTANCE + 8];
-    let (magic, instance) = (AT_MAGIC..AT_MAGIC + 8, AT_INSTANCE..AT_INSTANCE + 8);
-    let word = |bytes: &[u8]| bytes.try_into().map(u64::from_ne_bytes).ok();
-    let whole = shared::read_start(fd, &mut bytes) && word(bytes.get(magic)?)? == MAGIC;
-    whole.then(|| word(bytes.get(instance)?))?
+    word_in(fd, AT_INSTANCE)
+}
+
+/// The same for the number of its owner's process.
+pub(super) fn pid_in(fd: BorrowedFd<'_>) -> Option<u32> {
+    word_in(fd, AT_PID)?.try_into().ok()
+}
+
+fn word_in(fd: BorrowedFd<'_>, at: usize) -> Option<u64> {
+    let mut bytes = [0u8; AT_PID + 8];
+    let word = |bytes: &[u8], at: usize| {
+        let word = bytes.get(at..at + 8)?;
+        word.try_into().map(u64::from_ne_bytes).ok()
+    };
+    let whole = shared::read_start(fd, &mut bytes) && word(&bytes, AT_MAGIC)? == MAGIC;
+    whole.then(|| word(&bytes, at))?
 }
 
 pub(super) fn read_address(map: &FileMap, len_at: usize, at: usize) -> Option<Vec<u8>> {

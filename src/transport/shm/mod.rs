@@ -97,6 +97,8 @@ pub struct ShmTransport {
     last_check: u64,
     /// Rings that the next housekeeping reads.
     rung: Vec<usize>,
+    /// The first of them that had no turn, the last time there were too many.
+    left_out: usize,
     /// What is to be done about rings that were read. Empty between polls.
     events: Vec<(usize, RingEvent)>,
     /// Peers towards which a push found the ring full. `sleeping` asks them to wake us when there is room.
@@ -123,6 +125,9 @@ impl Drop for ShmTransport {
     }
 }
 
+/// For so long after a ring in a peer's file was not to be had, none is asked for.
+const NO_RING_MS: u64 = 20;
+
 impl ShmTransport {
     /// Makes the endpoint that others reach by `address`.
     pub fn open(address: &str, config: &Config) -> Result<ShmTransport, OpenError> {
@@ -136,6 +141,7 @@ impl ShmTransport {
             housekeepings: 0,
             last_check: clock::monotonic_ms(),
             rung: Vec::new(),
+            left_out: 0,
             events: Vec::new(),
             starved: Vec::new(),
             pending_copies: Vec::new(),
@@ -162,9 +168,26 @@ impl ShmTransport {
             return Err(Push::Gone);
         }
         let stranger = peer.instance == 0;
-        let out = match Outbound::connect(&peer.address, peer.instance, &self.own, &self.config) {
-            Ok(out) => out,
-            Err(ConnectError::NoRing) => return Err(Push::NoMemory),
+        let tried_ms = peer.no_ring_ms.take();
+        if tried_ms.is_some_and(|tried| clock::monotonic_ms() < tried + NO_RING_MS) {
+            peer.no_ring_ms = tried_ms;
+            return Err(Push::NoMemory);
+        }
+        // What is missing is said once.
+        let quiet = tried_ms.map(|_| Config {
+            warn: |_| {},
+            ..self.config.clone()
+        });
+        let config = quiet.as_ref().unwrap_or(&self.config);
+        let out = match Outbound::connect(&peer.address, peer.instance, &self.own, config) {
+            Ok(mut out) => {
+                out.warn = self.config.warn;
+                out
+            }
+            Err(ConnectError::NoRing) => {
+                peer.no_ring_ms = Some(clock::monotonic_ms());
+                return Err(Push::NoMemory);
+            }
             Err(ConnectError::Nobody) if stranger => return Err(Push::Unreachable(Unreached::Nobody)),
             // The endpoint that we knew by this address is gone, which the engine must be told.
             Err(ConnectError::Nobody | ConnectError::OtherInstance) => return Err(self.push_failed(to, Written::Gone)),
@@ -331,11 +354,21 @@ impl Transport for ShmTransport {
     }
 
     fn publish_regions(&mut self, regions: &Arc<Regions>, endpoint: u64) {
+        // Peers know entries of the table by their generations, so a file never has another one.
+        if self.region_table.is_some() {
+            return;
+        }
         // Without memory for it, peers ask.
         if let Ok(table) = RegionTable::new(&self.own, endpoint) {
             let table = Arc::new(table);
             regions.reflect(&table);
             self.region_table = Some((table, regions.clone()));
+        }
+    }
+
+    fn hide_regions(&mut self) {
+        if let Some((table, _)) = &self.region_table {
+            table.close();
         }
     }
 

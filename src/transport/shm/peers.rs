@@ -40,6 +40,8 @@ pub(super) struct Peer {
     pub starved: bool,
     /// The number of the last dual copy that we asked the peer for.
     pub last_dual_copy: u32,
+    /// When a ring in its file was last not to be had; answers are tried again and again.
+    pub no_ring_ms: Option<u64>,
 }
 
 /// Up to this many peers, unused numbers are not looked for.
@@ -81,6 +83,7 @@ impl Peers {
             former: None,
             is_former,
             starved: false,
+            no_ring_ms: None,
             last_dual_copy: 0,
         };
         if let Some(number) = self.free.pop() {
@@ -216,19 +219,19 @@ impl Peers {
 
     /// Of the next `count` entries, the connected peers, to be checked for being alive.
     pub(super) fn next_to_check(&mut self, count: usize) -> Vec<PeerId> {
-        let from = if self.checked_to < self.table.len() {
-            self.checked_to
-        } else {
-            0
+        let len = self.table.len();
+        // Round within one step, too: otherwise, while the table grows, only its end would be looked at.
+        let numbers = (self.checked_to..)
+            .map(|number| number % len.max(1))
+            .take(count.min(len));
+        let is_connected = |number: &usize| {
+            self.table
+                .get(*number)
+                .is_some_and(|peer| peer.instance != 0 && !peer.ending)
         };
-        let to = self.table.len().min(from + count);
-        self.checked_to = to;
-        let busy = |peer: &&Peer| peer.instance != 0 && !peer.ending;
-        let known = self.table.get(from..to).unwrap_or_default().iter().zip(from..to);
-        known
-            .filter(|(peer, _)| busy(peer))
-            .map(|(_, number)| number as PeerId)
-            .collect()
+        let connected = numbers.filter(is_connected).map(|number| number as PeerId).collect();
+        self.checked_to = (self.checked_to + count.min(len)) % len.max(1);
+        connected
     }
 }
 

@@ -188,7 +188,8 @@ impl TcpTransport {
         let drawn = || shared::random().map_err(|error| OpenError::of("random numbers", error));
         let instance = config.instance.map_or_else(drawn, Ok)?;
         let system = |error| OpenError::of("epoll", error);
-        let (epoll, timer) = (Epoll::new().map_err(system)?, TimerFd::new().map_err(system)?);
+        let epoll = sockets::with_more_descriptors(config, Epoll::new).map_err(system)?;
+        let timer = sockets::with_more_descriptors(config, TimerFd::new).map_err(system)?;
         if let Some(listener) = &listener {
             epoll.add_with_key(listener.fd(), key::LOBBY).map_err(system)?;
         }

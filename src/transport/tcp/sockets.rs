@@ -9,7 +9,7 @@ use crate::sys::{open_files, shared, stream};
 use core::mem::MaybeUninit;
 use socket2::{Domain, SockAddr, SockRef, Socket, TcpKeepalive, Type};
 use std::io::{self, ErrorKind};
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
@@ -17,7 +17,13 @@ use std::time::Duration;
 const BACKLOG: i32 = i32::MAX;
 
 fn new(place: &SocketAddr, config: &Config) -> io::Result<Socket> {
-    let make = || Socket::new(Domain::for_address(*place), Type::STREAM.nonblocking(), None);
+    with_more_descriptors(config, || {
+        Socket::new(Domain::for_address(*place), Type::STREAM.nonblocking(), None)
+    })
+}
+
+/// Makes something, again if it has failed for want of descriptors and the process may have more of them.
+pub(super) fn with_more_descriptors<T>(config: &Config, make: impl Fn() -> io::Result<T>) -> io::Result<T> {
     match make() {
         Err(error) if has_raised_limit(&error, config) => make(),
         made => made,
@@ -26,15 +32,7 @@ fn new(place: &SocketAddr, config: &Config) -> io::Result<Socket> {
 
 /// Whether a call that failed may do better now, because the process may have more descriptors than before.
 pub(super) fn has_raised_limit(error: &io::Error, config: &Config) -> bool {
-    let raised = (error.raw_os_error() == Some(libc::EMFILE))
-        .then(open_files::raise_limit)
-        .flatten();
-    if let Some(most) = raised {
-        (config.info)(&format!(
-            "the process had as many open files as it may: its soft limit is raised to the hard one, {most} (ulimit -n)"
-        ));
-    }
-    raised.is_some()
+    open_files::has_raised_limit(error, config.info)
 }
 
 /// Whether the process or the machine has no descriptors or memory left.
@@ -125,10 +123,13 @@ fn to_listen_at(at: SocketAddr, config: &Config) -> io::Result<(ParentFd, Socket
     Ok((owned(socket), place))
 }
 
-/// Begins to connect. `from`: the interface whose address the other side sees.
-pub(super) fn dial(from: Option<IpAddr>, to: SocketAddr, config: &Config) -> io::Result<ParentFd> {
-    let from = from.filter(|ip| ip.is_ipv4() == to.is_ipv4());
-    let socket = to_connect(from.map(|ip| SocketAddr::new(ip, 0)), &to, config)?;
+/// Begins to connect. `from`: the other side sees this address, with another port. Its scope is that of the interface.
+pub(super) fn dial(from: Option<SocketAddr>, to: SocketAddr, config: &Config) -> io::Result<ParentFd> {
+    let mut from = from.filter(|from| from.is_ipv4() == to.is_ipv4());
+    if let Some(from) = &mut from {
+        from.set_port(0);
+    }
+    let socket = to_connect(from, &to, config)?;
     connect(&socket, to)?;
     Ok(socket)
 }

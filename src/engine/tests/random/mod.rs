@@ -137,6 +137,7 @@ fn manner() -> impl Strategy<Value = Manner> {
             late,
             keeps: full * 2,
             poor: late,
+            no_lanes: false,
             sooner_sent: delay * 3,
             gets,
             copies: [0; 3],

@@ -47,6 +47,8 @@ pub struct Manner {
     pub keeps: u64,
     /// Of 16 packets that are longer than `Limits::guaranteed_body`, how many find no memory.
     pub poor: u64,
+    /// No push finds the memory for a lane.
+    pub no_lanes: bool,
     /// Of 16 questions of how a peer gets a message sooner, how many are answered: in packets.
     pub sooner_sent: u64,
     /// Of 16 gets: how many are unsupported, how many fail, how many are done at once; the rest end later.
@@ -79,6 +81,7 @@ impl Default for Manner {
             late: 0,
             keeps: 0,
             poor: 0,
+            no_lanes: false,
             sooner_sent: 0,
             gets: [0, 0, 16],
             copies: [0; 3],

@@ -228,6 +228,10 @@ impl<T: Transport> Transport for Watch<T> {
         self.inner.publish_regions(regions, endpoint);
     }
 
+    fn hide_regions(&mut self) {
+        self.inner.hide_regions();
+    }
+
     fn reach<R>(
         &mut self,
         to: PeerId,

@@ -56,6 +56,9 @@ impl Transport for Wire {
             world.knocks += 1;
             return Push::Gone;
         }
+        if world.manner.no_lanes {
+            return Push::NoMemory;
+        }
         let (depth, full) = (world.manner.depth, world.manner.full);
         if world.lanes.get(&(self.me, to)).is_some_and(|lane| lane.len() >= depth) || world.roll(16) < full {
             return Push::Full;

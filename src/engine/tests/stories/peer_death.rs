@@ -70,6 +70,31 @@ fn the_dead_leave_nothing_waiting() {
     check(&bed, anyone, sent);
 }
 
+/// What a peer waits for is not given up for want of memory, as what the program sends is.
+#[test]
+fn answers_go_when_there_is_memory_again() {
+    let mut bed = bed();
+    for (tag, len) in [(5, 8), (6, 1000)] {
+        bed.recv(1, &[len], tagged(tag));
+        bed.send(Letter {
+            level: CompletionLevel::Delivery,
+            ..letter(0, 1, tag, len)
+        })
+        .unwrap();
+    }
+    bed.world.borrow_mut().manner.no_lanes = true;
+    for _ in 0..100 {
+        bed.world.borrow_mut().now += 1;
+        bed.progress(1);
+    }
+    bed.send(letter(1, 0, 7, 8)).unwrap_err();
+    assert_eq!(bed.ends(0), []);
+    bed.world.borrow_mut().manner.no_lanes = false;
+    bed.settle();
+    let ends: Vec<_> = bed.ends(0).iter().map(|end| (end.context, end.failure)).collect();
+    assert_eq!(ends, [(0, None), (1, None)]);
+}
+
 /// The offer and the news that its sender is dead come in one poll: there is nobody left to fetch from.
 #[test]
 fn an_offer_of_the_dead_ends_the_receive_that_it_found() {

@@ -249,6 +249,18 @@ impl Inbox {
         }
     }
 
+    /// Cools all hot rings. What has come in them is rung for, as their senders have not.
+    #[cold]
+    pub(in super::super) fn cool_all(&mut self, header: &FileHeader) {
+        for index in core::mem::take(&mut self.hot) {
+            let Some(inbound) = self.get_mut(index) else { continue };
+            inbound.set_hot(false);
+            if inbound.has_news() {
+                header.ring_bell(index);
+            }
+        }
+    }
+
     fn cool_one(&mut self) -> bool {
         for _ in 0..self.hot.len() {
             self.clock_hand = if self.clock_hand + 1 < self.hot.len() {

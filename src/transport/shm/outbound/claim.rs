@@ -10,6 +10,7 @@ use super::super::lane::{self, Ring};
 use super::super::layout::{self, AccessMark, FileHeader, MAX_RINGS, Unfit};
 use super::ConnectError;
 use crate::sys::forks::{self, ParentFd};
+use crate::sys::open_files;
 use crate::sys::shared::{self, Status};
 use core::sync::atomic::Ordering;
 use std::io;
@@ -17,19 +18,38 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 
 /// Opens a peer's file, if its owner lives; removes it if not.
-fn open_alive(path: &Path) -> Option<(ParentFd, Status)> {
+fn open_alive(path: &Path, config: &Config) -> Result<(ParentFd, Status), ConnectError> {
+    let opened = match shared::open_own(path) {
+        Err(error) if open_files::has_raised_limit(&error, config.debug) => shared::open_own(path),
+        opened => opened,
+    };
     // A child of fork that inherited the descriptor would hold the lock of our claim for as long as it lives.
-    let (fd, status) = shared::open_own(path).ok()?;
+    let (fd, status) = opened.map_err(|error| no_way_in(path, &error, config))?;
     let fd = ParentFd::new(fd);
     if status.size < layout::header_bytes() as u64 {
-        return None;
+        return Err(ConnectError::Nobody);
     }
-    if !shared::is_locked(fd.as_fd(), layout::LOCK_LIFE).ok()? {
+    let locked = shared::is_locked(fd.as_fd(), layout::LOCK_LIFE);
+    if !locked.map_err(|error| no_way_in(path, &error, config))? {
         drop(fd);
         endpoint_file::remove_if_dead(path);
-        return None;
+        return Err(ConnectError::Nobody);
     }
-    Some((fd, status))
+    Ok((fd, status))
+}
+
+/// What it means that a peer's file cannot be used: what this process lacks says nothing of the peer.
+fn no_way_in(path: &Path, error: &io::Error, config: &Config) -> ConnectError {
+    match error.raw_os_error() {
+        Some(libc::EMFILE | libc::ENFILE | libc::ENOMEM | libc::ENOLCK) => {
+            (config.warn)(&format!(
+                "{}: cannot be opened now ({error}): look at the limits of this process (ulimit -n, ulimit -v, vm.max_map_count)",
+                path.display()
+            ));
+            ConnectError::NoRing
+        }
+        _ => ConnectError::Nobody,
+    }
 }
 
 fn warn_unfit(path: &Path, unfit: Unfit, config: &Config) {
@@ -62,8 +82,8 @@ pub(super) fn open_and_claim(
 ) -> Result<(FileHeader, Status, Claimed), ConnectError> {
     for tries_left in (0..TRIES).rev() {
         let checkpoint = forks::checkpoint();
-        let (fd, status) = open_alive(path).ok_or(ConnectError::Nobody)?;
-        let header = FileHeader::map_for_sender(fd.as_fd()).map_err(|_| ConnectError::Nobody)?;
+        let (fd, status) = open_alive(path, config)?;
+        let header = FileHeader::map_for_sender(fd.as_fd()).map_err(|error| no_way_in(path, &error, config))?;
         if let Err(unfit) = header.check(address) {
             warn_unfit(path, unfit, config);
             return Err(ConnectError::Nobody);

@@ -63,7 +63,7 @@ pub(super) struct Outbound {
     /// Our own endpoint's, from which the peer's is rung.
     bell: Arc<Doorbell>,
     pub(super) path: PathBuf,
-    warn: fn(&str),
+    pub(super) warn: fn(&str),
     /// The position at which we went on in a large ring.
     pub(super) small_ring_end: Option<u64>,
     /// When there was no memory for a large ring last.

@@ -3,6 +3,7 @@
 use super::*;
 use crate::engine::op::{CompletionLevel, MessageKind, Recv, Send, Tell};
 use crate::engine::{self, Engine};
+use crate::sys::open_files;
 use crate::util::user::Lent;
 use std::os::fd::AsFd;
 
@@ -375,6 +376,65 @@ fn one_of_many_gets_a_dead_name() {
         assert!(got.iter().all(|open| matches!(open, Ok(_) | Err(OpenError::InUse))));
         assert_eq!(dir.names(), ["bell", "libfabric-rs.name"]);
     }
+}
+
+/// However many come, those who were there before are looked at again.
+#[test]
+fn deaths_are_noticed_while_others_come() {
+    let dir = Dir::new();
+    let mut end = dir.open("here");
+    let child = Child::run(|| {
+        let mut other = dir.open("killed");
+        let to = other.peer(b"here").unwrap();
+        assert_eq!(other.push(to, &header(1), Body::Empty, None), Push::Done);
+        // SAFETY: ends this process as a crash would.
+        unsafe { libc::raise(libc::SIGKILL) };
+    });
+    assert_eq!(child.wait(), -1);
+    let mut kept = Kept::default();
+    poll_until(&mut end, &mut kept, |kept| kept.packets.len() == 1);
+    let number = kept.packets[0].0;
+    let checks = (0..20).find(|newcomer| {
+        end.peer(format!("new-{newcomer}").as_bytes()).unwrap();
+        end.check_some();
+        end.poll(&mut kept, 64);
+        kept.gone == [number]
+    });
+    assert!(checks.is_some());
+}
+
+/// Not what this process lacks: a peer whose file it has no descriptor for lives.
+#[test]
+fn who_has_no_descriptors_takes_nobody_for_dead() {
+    let dir = Dir::new();
+    let child = Child::run(|| {
+        let (mut end, mut other) = (dir.open("here"), dir.open("other"));
+        let to = other.peer(b"here").unwrap();
+        assert_eq!(other.push(to, &header(1), Body::Empty, None), Push::Done);
+        let mut kept = Kept::default();
+        poll_until(&mut end, &mut kept, |kept| kept.packets.len() == 1);
+        let back = kept.packets[0].0;
+        open_files::set_limits(300, 300);
+        let full: Vec<_> = core::iter::from_fn(|| std::fs::File::open("/dev/null").ok()).collect();
+        for peer in [back, end.peer(b"stranger").unwrap()] {
+            assert_eq!(end.push(peer, &header(2), Body::Empty, None), Push::NoMemory);
+        }
+        drop(full);
+        let start = Instant::now();
+        while end.push(back, &header(3), Body::Empty, None) != Push::Done {
+            assert!(start.elapsed() < PATIENCE, "there are descriptors again");
+        }
+    });
+    assert_eq!(child.wait(), 0);
+    let child = Child::run(|| {
+        let (_end, mut other) = (dir.open("here"), dir.open("other"));
+        open_files::set_limits(300, 400);
+        let _full: Vec<_> = core::iter::from_fn(|| std::fs::File::open("/dev/null").ok()).collect();
+        let to = other.peer(b"here").unwrap();
+        assert_eq!(other.push(to, &header(1), Body::Empty, None), Push::Done);
+        assert_eq!(open_files::most(), 400);
+    });
+    assert_eq!(child.wait(), 0);
 }
 
 /// Numbers of peers that are gone, and that the engine does not hold, are given to others.

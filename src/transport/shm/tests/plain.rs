@@ -281,6 +281,31 @@ fn five_hundred_and_twelve_endpoints() {
     poll_until(&mut hub, &mut kept, |kept| kept.packets.len() == 511 * 3 + 1);
 }
 
+/// More senders than a poll reads, each with the next packet as soon as one was taken: all have their turns.
+#[test]
+fn all_of_many_senders_have_their_turns() {
+    const SENDERS: usize = 150;
+    let dir = Dir::new();
+    let mut hub = dir.open("hub");
+    let mut rim: Vec<_> = (0..SENDERS).map(|n| dir.open(&format!("rim-{n}"))).collect();
+    let mut send = |n: usize| {
+        let to = rim[n].peer(b"hub").unwrap();
+        assert_eq!(rim[n].push(to, &header(n as u32), Body::Empty, None), Push::Done);
+    };
+    (0..SENDERS).for_each(&mut send);
+    let mut taken = [0; SENDERS];
+    for _ in 0..8000 {
+        let mut kept = Kept::default();
+        hub.poll(&mut kept, 64);
+        for (_, head, _) in kept.packets {
+            taken[head.id as usize] += 1;
+            send(head.id as usize);
+        }
+    }
+    let (least, most) = (taken.iter().min().unwrap(), taken.iter().max().unwrap());
+    assert!(most < &(least * 2), "{least} to {most}");
+}
+
 pub(super) fn is_readable(fd: RawFd, timeout_ms: i32) -> bool {
     let mut poll = libc::pollfd {
         fd,

@@ -136,6 +136,7 @@ fn manner() -> impl Strategy<Value = Manner> {
             late,
             keeps: full * 2,
             poor: full,
+            no_lanes: false,
             sooner_sent: delay * 3,
             gets,
             copies,

@@ -75,6 +75,31 @@ fn memory_that_is_not_there_is_not_touched() {
     assert!(!write(&mut p.end, p.to, &part(LEN - 10, 1), &mut [1]));
 }
 
+/// Whoever is enabled a second time shows the same table: what an initiator knows of a region that was closed stays over.
+#[test]
+fn regions_are_published_once() {
+    let memory = Memory::shared();
+    let mut p = pair(memory.region(Rights::BOTH));
+    assert!(write(&mut p.end, p.to, &part(0, 1), &mut [1]));
+    p.target.publish_regions(&p.regions, 3);
+    p.regions.remove(KEY).unwrap();
+    let other = Memory::shared();
+    p.regions.add(other.region(Rights::BOTH), KEY + 1).unwrap();
+    p.target.publish_regions(&p.regions, 3);
+    assert!(!write(&mut p.end, p.to, &part(0, 1), &mut [2]), "it is closed");
+}
+
+/// Who begins to count what peers do is asked for each access from then on.
+#[test]
+fn hidden_regions_are_not_reached() {
+    let memory = Memory::shared();
+    let mut p = pair(memory.region(Rights::BOTH));
+    assert!(write(&mut p.end, p.to, &part(0, 1), &mut [1]));
+    p.target.hide_regions();
+    p.target.publish_regions(&p.regions, 3);
+    assert!(!write(&mut p.end, p.to, &part(0, 1), &mut [2]));
+}
+
 /// Mapped memory outlives its owner: the initiator finds out by itself, without a poll.
 #[test]
 fn a_killed_target_is_missed() {
