@@ -161,6 +161,7 @@ impl SharedTable {
         let (Ok(at), Ok(len)) = (bytes(from), bytes(count)) else {
             return Err(io::ErrorKind::InvalidInput.into());
         };
+        shared::may_be_so_long(at.saturating_add(len) as u64)?;
         loop {
             // SAFETY: plain numbers and a descriptor that is open. The answer is the error, errno is left alone.
             match unsafe { libc::posix_fallocate(self.file.as_raw_fd(), at, len) } {
@@ -236,6 +237,7 @@ pub fn sweep(path: &Path) {
 
 fn set_words(file: &File, words: usize) -> io::Result<()> {
     let bytes = words.checked_mul(WORD).ok_or(io::ErrorKind::InvalidInput)?;
+    shared::may_be_so_long(bytes as u64)?;
     file.set_len(bytes as u64)
 }
 

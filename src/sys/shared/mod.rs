@@ -217,14 +217,7 @@ impl Drop for LockedDirectory {
 
 /// Allocates memory for a range of a file, which grows if need be. Writing to it then cannot fail.
 pub fn allocate(fd: BorrowedFd<'_>, offset: u64, len: u64) -> io::Result<()> {
-    // SAFETY: rlimit is plain data; all zero is one.
-    let mut limit: libc::rlimit = unsafe { core::mem::zeroed() };
-    // SAFETY: an rlimit to fill.
-    checked(unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &mut limit) })?;
-    // Checked here, because exceeding the limit raises SIGXFSZ.
-    if offset.saturating_add(len) > limit.rlim_cur {
-        return Err(io::Error::from_raw_os_error(libc::EFBIG));
-    }
+    may_be_so_long(offset.saturating_add(len))?;
     loop {
         // SAFETY: an open descriptor; no memory is involved.
         match unsafe { libc::posix_fallocate(fd.as_raw_fd(), offset as i64, len as i64) } {
@@ -232,6 +225,18 @@ pub fn allocate(fd: BorrowedFd<'_>, offset: u64, len: u64) -> io::Result<()> {
             libc::EINTR => {}
             code => return Err(io::Error::from_raw_os_error(code)),
         }
+    }
+}
+
+/// Whether this process may make a file so long (ulimit -f). To be asked before, because exceeding the limit raises SIGXFSZ.
+pub fn may_be_so_long(len: u64) -> io::Result<()> {
+    // SAFETY: rlimit is plain data; all zero is one.
+    let mut limit: libc::rlimit = unsafe { core::mem::zeroed() };
+    // SAFETY: an rlimit to fill.
+    checked(unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &mut limit) })?;
+    match len > limit.rlim_cur {
+        true => Err(io::Error::from_raw_os_error(libc::EFBIG)),
+        false => Ok(()),
     }
 }
 
