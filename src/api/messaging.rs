@@ -20,6 +20,15 @@ pub enum Flags {
     Own(u64),
     /// The inject forms: the buffer can be reused at once, and success is not reported.
     Inject,
+    /// The same through an alias, whose flags hold besides.
+    AliasInject(u64),
+}
+
+impl Flags {
+    #[inline(always)]
+    pub fn is_inject(self) -> bool {
+        matches!(self, Flags::Inject | Flags::AliasInject(_))
+    }
 }
 
 /// A send without its body. The caller lends that separately, so that nothing is copied before it must be kept.

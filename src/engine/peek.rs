@@ -43,7 +43,12 @@ impl Core {
             return Ok(false);
         };
         let found = matcher.unexpected_mut(held).copied();
-        report.report(self.seen(recv, found));
+        let seen = self.seen(recv, found);
+        // The answer is in the queue whether a message was found or not.
+        report.report(Completion {
+            tell: seen.tell.aloud(),
+            ..seen
+        });
         match peek {
             Peek::Claim => {
                 self.matcher(recv.kind).claim(held);

@@ -26,7 +26,9 @@ impl Core {
         named.extend(self.arrivals.iter().map(|(_, message)| message.from));
         named.extend(self.streams.keys().map(|(from, _)| *from));
         for kind in MessageKind::ALL {
-            named.extend(self.matcher(kind).posted_sources());
+            let matcher = self.matcher(kind);
+            named.extend(matcher.posted_sources());
+            named.extend(matcher.unexpected_sources());
         }
         let sources: Vec<PeerId> = named.iter().map(|id| self.source(*id)).collect();
         named.extend(sources);

@@ -289,7 +289,7 @@ pub fn trigger(endpoint: &dyn EndpointOps, call: &Call, cntr: &Arc<Cntr>, thresh
         Flags::Call(flags) | Flags::Alias(flags) | Flags::Own(flags) => flags,
         Flags::Endpoint if call.is_recv() => rx,
         Flags::Endpoint => tx,
-        Flags::Inject => FI_INJECT,
+        Flags::Inject | Flags::AliasInject(_) => FI_INJECT,
     };
     check(endpoint, flags, call)?;
     endpoint.domain().deferred.queue(Work {

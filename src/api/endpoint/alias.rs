@@ -58,6 +58,7 @@ impl Alias {
     fn own(flags: Flags, own: &AtomicU64) -> Flags {
         match flags {
             Flags::Endpoint => Flags::Alias(own.load(Ordering::Relaxed)),
+            Flags::Inject => Flags::AliasInject(own.load(Ordering::Relaxed)),
             other => other,
         }
     }

@@ -164,6 +164,11 @@ impl<P: Receive, M> Matcher<P, M> {
         self.posted.sources()
     }
 
+    /// The sources of the messages that wait for a receive, as they were when those came.
+    pub fn unexpected_sources(&self) -> impl Iterator<Item = Source> {
+        self.unexpected.sources()
+    }
+
     /// Removes a receive, because it was matched or cancelled.
     pub fn unpost(&mut self, receive: Id) -> Option<P> {
         self.posted.remove(receive)

@@ -63,6 +63,10 @@ impl<M> Unexpected<M> {
         self.slab.len()
     }
 
+    pub(super) fn sources(&self) -> impl Iterator<Item = Source> {
+        self.slab.iter().map(|(_, message)| message.source)
+    }
+
     pub(super) fn get_mut(&mut self, id: Id) -> Option<&mut M> {
         self.slab.get_mut(id).map(|message| &mut message.value)
     }

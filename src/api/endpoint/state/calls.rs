@@ -14,7 +14,7 @@ use crate::api::log::Speaker;
 use crate::api::messaging::{Flags, NotBegun, RecvCall, SendCall};
 use crate::api::one_sided::{AtomicCall, RmaCall};
 use crate::engine::op::{
-    Access, Atomic, AtomicTarget, CompletionLevel, Error, Form, Peek, Recv, Refused, Rma, Send, Tell,
+    Access, Atomic, AtomicTarget, CompletionLevel, Error, Form, MessageKind, Peek, Recv, Refused, Rma, Send, Tell,
 };
 use crate::engine::port::PeerId;
 use crate::util::user::UserIov;
@@ -84,7 +84,7 @@ impl EndpointState {
     fn send_level(&self, call: Flags, flags: u64) -> CompletionLevel {
         match level(flags) {
             CompletionLevel::Inject => CompletionLevel::Inject,
-            _ if matches!(call, Flags::Inject) && !self.bindings.counts_sends() => CompletionLevel::Inject,
+            _ if call.is_inject() && !self.bindings.counts_sends() => CompletionLevel::Inject,
             level => level,
         }
     }
@@ -202,7 +202,7 @@ impl EndpointState {
             tag: call.tag,
             ignore: call.ignore,
             body: *body,
-            multi: (flags & FI_MULTI_RECV != 0).then_some(self.settings.min_multi_recv),
+            multi: (flags & FI_MULTI_RECV != 0 && self.may_be_multi(call)).then_some(self.settings.min_multi_recv),
             context: call.context,
             tell,
         };
@@ -226,7 +226,15 @@ impl EndpointState {
             Flags::Call(flags) | Flags::Alias(flags) => (flags, tell_for(selective, flags)),
             Flags::Own(flags) => (flags, Tell::Own),
             Flags::Inject => (self.settings.tx_flags & !FI_TRIGGER | FI_INJECT, Tell::Counters),
+            Flags::AliasInject(flags) => (flags & !FI_TRIGGER | FI_INJECT, Tell::Counters),
         }
+    }
+
+    /// FI_MULTI_RECV among an endpoint's default flags is for the kinds of receives that its capabilities name.
+    #[cold]
+    fn may_be_multi(&self, call: &RecvCall) -> bool {
+        let is_default = matches!(call.flags, Flags::Endpoint | Flags::Alias(_));
+        !is_default || call.kind != MessageKind::Tagged || self.settings.tagged_multi
     }
 
     #[inline]
@@ -236,7 +244,7 @@ impl EndpointState {
             Flags::Endpoint => self.settings.rx_flags,
             Flags::Call(flags) | Flags::Alias(flags) => flags,
             Flags::Own(flags) => return (flags, Tell::Own),
-            Flags::Inject => 0,
+            Flags::Inject | Flags::AliasInject(_) => 0,
         };
         (flags, tell_for(selective, flags))
     }

@@ -8,6 +8,7 @@ use crate::api::av::string::text;
 use crate::api::cntr::Cntr;
 use crate::api::deferred::work::Call;
 use crate::api::endpoint::EndpointTransport;
+use crate::api::endpoint::bindings::Bindings;
 use crate::api::errno::Errno;
 use crate::api::log::Speaker;
 use crate::engine::op::{CompletedOp, Completion, Error, MessageKind, RemotePart, Report, Tell};
@@ -131,9 +132,6 @@ impl EndpointState {
     /// Reports a completion to queues, counters and regions. `address` gives the address of a peer.
     #[inline]
     pub fn report<'a, T: EndpointTransport>(&mut self, end: &Completion, address: impl Fn(PeerId) -> Option<&'a [u8]>) {
-        if end.tell == Tell::Own {
-            return self.report_own(end);
-        }
         let named = match end.op {
             CompletedOp::Recv => true,
             CompletedOp::Target { .. } => end.tell == Tell::Queue,
@@ -145,12 +143,19 @@ impl EndpointState {
                 let stranger = source == FI_ADDR_NOTAVAIL && end.op == CompletedOp::Recv && !end.peeked;
                 if stranger && self.settings.names_strangers && end.failure.is_none() {
                     let raw = T::raw_address(T::base_address(address(peer).unwrap_or_default()));
-                    return self.bindings.report_stranger(end, self.peers.told(raw));
+                    let told = self.peers.told(raw);
+                    return match end.tell {
+                        Tell::Own => self.report_own(end, |own, end| own.report_stranger(end, told)),
+                        _ => self.bindings.report_stranger(end, told),
+                    };
                 }
                 source
             }
             _ => FI_ADDR_NOTAVAIL,
         };
+        if end.tell == Tell::Own {
+            return self.report_own(end, |own, end| own.report(end, source));
+        }
         if let (CompletedOp::Target { access, key, atomic }, Some(memory)) = (end.op, &self.memory) {
             memory.touched(key, access, atomic, end.len);
         }
@@ -160,7 +165,7 @@ impl EndpointState {
     /// Reports a deferred operation to the counter that it names, and to the endpoint's queue and counter only if the
     /// program asked for that.
     #[cold]
-    fn report_own(&self, end: &Completion) {
+    fn report_own(&self, end: &Completion, report: impl FnOnce(&Bindings, &Completion)) {
         let Some(landed) = self.deferred.as_ref().and_then(|deferred| deferred.landed(end)) else {
             return;
         };
@@ -170,7 +175,7 @@ impl EndpointState {
                 tell: Tell::Queue,
                 ..*end
             };
-            self.bindings.report(&end, FI_ADDR_NOTAVAIL);
+            report(&self.bindings, &end);
         }
         let Some(counted) = &landed.counted else { return };
         // If it is the endpoint's counter too, `report` has counted the operation already.

@@ -20,6 +20,8 @@ pub struct Settings {
     pub max_msg_size: usize,
     /// FI_OPT_MIN_MULTI_RECV.
     pub min_multi_recv: usize,
+    /// FI_TAGGED_MULTI_RECV.
+    pub tagged_multi: bool,
     pub directed: Directed,
     pub sourced: bool,
     /// FI_SOURCE_ERR: messages from an address that the vector does not have are reported with the address itself.
@@ -106,6 +108,7 @@ impl Settings {
             },
             max_msg_size: info.ep.as_ref().map_or(usize::MAX, |ep| ep.max_msg_size).max(1),
             min_multi_recv: DEFAULT_MIN_MULTI_RECV,
+            tagged_multi: has(FI_TAGGED_MULTI_RECV),
             directed: Directed::of(info.caps),
             sourced: info.caps & FI_SOURCE != 0,
             names_strangers: has(FI_SOURCE) && has(FI_SOURCE_ERR),
