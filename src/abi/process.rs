@@ -7,6 +7,8 @@ use crate::sys::lock::{Held, hold_across_fork};
 /// Outermost first: setting up the log reads parameters while the log's lock is held.
 static LOCKS: &[&dyn Held] = &[
     super::start::LOCK,
+    crate::api::instances::LOCK,
+    super::object::pep::LOCK,
     super::log_import::LOCK,
     crate::api::log::LOCK,
     crate::api::params::LOCK,
@@ -40,6 +42,7 @@ mod tests {
     fn take_locks() {
         params::undefine(Owner(0x4000));
         crate::api::log::provider_silenced("nobody");
+        crate::api::instances::closed(0);
     }
 
     #[test]

@@ -16,9 +16,10 @@ use crate::api::errno::{Errno, Result};
 use crate::api::info::model::{Info, Opaque};
 use crate::api::passive::{Incoming, Listener, Passive, Request, Requests};
 use crate::provider::connected::Connected;
+use crate::sys::lock::{Guard, Held, Lock};
 use core::ffi::{c_int, c_void};
 use core::marker::PhantomData;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 type OpenPep<P> = Arc<Passive<<P as Connected>::Listener>>;
 pub(super) type RequestOf<P> = <<P as Connected>::Listener as Listener>::Request;
@@ -48,7 +49,10 @@ impl<P: Connected> Tables<P> {
 
 /// The passive endpoints that are open, with their providers: an active endpoint may get the address of one, and names it
 /// by its fid.
-static OPEN: Mutex<Vec<(usize, &str)>> = Mutex::new(Vec::new());
+static OPEN: Lock<Vec<(usize, &str)>> = Lock::new(Vec::new());
+
+/// For `abi::process`.
+pub(crate) static LOCK: &dyn Held = &OPEN;
 
 /// # Safety
 /// The arguments are as fi_passive_ep of fi_endpoint(3) asks, with a fabric of this provider.
@@ -92,8 +96,8 @@ fn give<P: Connected>(fabric: &Arc<Fabric>, info: Info, listener: P::Listener, c
     given
 }
 
-fn open_list() -> std::sync::MutexGuard<'static, Vec<(usize, &'static str)>> {
-    OPEN.lock().unwrap_or_else(PoisonError::into_inner)
+fn open_list() -> Guard<'static, Vec<(usize, &'static str)>> {
+    OPEN.lock()
 }
 
 /// Makes events of requests.

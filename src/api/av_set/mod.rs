@@ -86,7 +86,12 @@ impl AvSet {
     /// `locked`: several threads may call at once.
     pub fn open(av: &Arc<Av>, attr: &AvSetAttr, locked: bool) -> Result<Arc<AvSet>> {
         let first = first_members(av, attr)?;
-        let room = if attr.count == 0 { usize::MAX } else { attr.count };
+        let room = match attr.count {
+            0 => usize::MAX,
+            // The program says how many it expects, and takes all.
+            count if attr.flags & FI_UNIVERSE != 0 => count.max(first.len()),
+            count => count,
+        };
         if first.len() > room {
             log!(by av.provider(); Warn, Av, "av set of {room} is too small for {} addresses", first.len());
             return Err(Errno(FI_EINVAL));

@@ -60,7 +60,7 @@ fn a_set_begins_as_its_attributes_say() {
         (0, none, 9, 1, 0, b"", Err(FI_EINVAL)),
         (0, 0, 9, 1, 0, b"key", Err(FI_EINVAL)),
         (0, none, none, 0, FI_UNIVERSE, b"", Ok(&[0, 1, 2, 5, 6, 7, 8, 9])),
-        (7, none, none, 0, FI_UNIVERSE, b"", Err(FI_EINVAL)),
+        (7, none, none, 0, FI_UNIVERSE, b"", Ok(&[0, 1, 2, 5, 6, 7, 8, 9])),
         (0, none, none, 0, 1, b"", Err(FI_EINVAL)),
     ];
     let av = vector(FI_AV_TABLE, 10, &[3, 4]);

@@ -4,7 +4,7 @@
 //! Knows them as numbers, the addresses of their fids. `abi::object` opens and closes, `provider::getinfo` asks.
 
 use super::info::model::{Info, Opaque};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use crate::sys::lock::{Guard, Held, Lock};
 
 /// An open fabric or domain.
 struct Instance {
@@ -16,9 +16,12 @@ struct Instance {
     name: String,
 }
 
-static OPEN: Instances = Instances(Mutex::new(Vec::new()));
+static OPEN: Instances = Instances(Lock::new(Vec::new()));
 
-struct Instances(Mutex<Vec<Instance>>);
+/// For `abi::process`.
+pub(crate) static LOCK: &dyn Held = &OPEN.0;
+
+struct Instances(Lock<Vec<Instance>>);
 
 pub fn fabric_opened(at: usize, provider: &str, name: &str) {
     OPEN.add(at, None, provider, name);
@@ -39,8 +42,8 @@ pub fn tell(info: &mut Info, hints: Option<&Info>) -> bool {
 }
 
 impl Instances {
-    fn list(&self) -> MutexGuard<'_, Vec<Instance>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn list(&self) -> Guard<'_, Vec<Instance>> {
+        self.0.lock()
     }
 
     fn add(&self, at: usize, parent: Option<usize>, provider: &str, name: &str) {

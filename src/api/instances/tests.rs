@@ -27,7 +27,7 @@ fn told(open: &Instances, fabric: usize, domain: usize) -> Option<(usize, usize)
 
 #[test]
 fn the_first_is_told_or_the_one_asked_for() {
-    let open = Instances(Mutex::default());
+    let open = Instances(Lock::default());
     assert_eq!(
         (told(&open, 0, 0), told(&open, 1, 0), told(&open, 0, 1)),
         (Some((0, 0)), None, None)

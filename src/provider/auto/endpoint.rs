@@ -82,7 +82,8 @@ impl Names {
     }
 }
 
-/// An endpoint at this address, of which what is 0 is drawn. One of the two ways may fail to open, which is told.
+/// An endpoint at this address, of which what is 0 is drawn. One of the two ways may fail to open, which is told; but not the
+/// network for want of something, as peers on other machines would find nobody there.
 pub(super) fn open(wanted: &Address, domain: &Arc<AutoDomain>, secret: Option<Secret>) -> Result<AutoTransport> {
     let settings = settings::get();
     let has_network = settings.network != settings::Network::None;
@@ -94,7 +95,9 @@ pub(super) fn open(wanted: &Address, domain: &Arc<AutoDomain>, secret: Option<Se
     let opened = has_network.then(|| network::open(&own, wanted.name == 0, domain, secret.as_ref()));
     let opened = opened.and_then(|opened| opened.map_err(|error| refusal = error).ok());
     // A port that was asked for is one that others know.
-    if opened.is_none() && has_network && wanted.place.is_some_and(|place| place.port() != 0) {
+    let is_known = wanted.place.is_some_and(|place| place.port() != 0);
+    let lacks = matches!(refusal.0, FI_EMFILE | FI_ENOMEM | FI_EADDRINUSE) || refusal.0 == libc::ENFILE;
+    if opened.is_none() && has_network && (is_known || lacks) {
         return Err(refusal);
     }
     let (far, own) = match opened {

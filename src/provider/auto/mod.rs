@@ -31,10 +31,12 @@ use crate::api::info::model::Info;
 use crate::api::info::query::Query;
 use crate::engine::port::Limits;
 use crate::provider::verbs::network as card;
+use crate::sys::interfaces;
 use crate::transport::join;
 use address::{Address, AutoAddr, whole};
 use endpoint::AutoTransport;
 use settings::Network;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 const NAME: &str = "auto";
@@ -193,25 +195,35 @@ fn addresses(query: &Query) -> Result<(Vec<u8>, Option<Vec<u8>>)> {
     ))
 }
 
+/// Whether this machine has such an address.
+fn is_here(ip: IpAddr) -> bool {
+    let has = || interfaces::list().is_ok_and(|all| all.iter().any(|one| one.address.ip() == ip));
+    ip.is_unspecified() || ip.is_loopback() || has()
+}
+
 /// The address of an endpoint that node and service name.
 fn listening(query: &Query) -> Result<Vec<u8>> {
     if let Some(address) = query.node.and_then(|node| Address::of(node.as_bytes())) {
         return Ok(whole(&address.text()));
     }
-    if query
-        .node
-        .is_some_and(|node| text(node.as_bytes()).windows(3).any(|three| three == b"://"))
-    {
+    // A client that names no provider gets another one for the address of a socket, so its server does, too.
+    let names_us = |names: &str| names.split(';').any(|name| name.eq_ignore_ascii_case(NAME));
+    let is_uri = |node: &str| text(node.as_bytes()).windows(3).any(|three| three == b"://");
+    if !query.prov_name().is_some_and(names_us) || query.node.is_some_and(is_uri) {
         return Err(Errno(FI_ENODATA));
     }
+    let names = match query.has_flag(FI_NUMERICHOST) {
+        true => Names::Numeric,
+        false => Names::Resolve,
+    };
     let place = System.lookup(
         query.node,
         query.service,
         Family::Any,
         crate::api::info::address::End::Source,
-        Names::Resolve,
+        names,
     );
-    let place = place.ok_or(Errno(FI_ENODATA))?;
+    let place = place.filter(|place| is_here(place.ip())).ok_or(Errno(FI_ENODATA))?;
     let address = Address {
         place: Some(place),
         ..blank()

@@ -159,7 +159,9 @@ pub(super) fn address(info: &mut Info, query: &Query) -> Result<()> {
     let nothing = Errno(FI_ENODATA);
     let own = info.src_addr.as_deref().and_then(from_bytes).ok_or(nothing)?;
     if info.addr_format != FI_ADDR_STR {
-        return of_interface(info, query);
+        of_interface(info, query)?;
+        listen_everywhere(info, query);
+        return Ok(());
     }
     // Those who do not ask for strings would take the same interface for another one.
     let asked = query.hints.filter(|hints| hints.addr_format == FI_ADDR_STR);
@@ -175,6 +177,19 @@ pub(super) fn address(info: &mut Info, query: &Query) -> Result<()> {
         *address = address.as_deref().and_then(from_bytes).map(|place| uri::uri(&place));
     }
     Ok(())
+}
+
+/// A server that names only its port is reached at all addresses of this machine.
+fn listen_everywhere(info: &mut Info, query: &Query) {
+    let named = query.node.is_some_and(|node| node.parse() != Ok(Ipv4Addr::UNSPECIFIED));
+    let place = info.src_addr.as_deref().and_then(from_bytes);
+    if let (FI_EP_MSG, true, false, Some(place)) = (info.ep_type(), query.has_flag(FI_SOURCE), named, place) {
+        let everywhere = match place {
+            SocketAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+            SocketAddr::V6(_) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
+        };
+        info.src_addr = Some(to_bytes(&SocketAddr::new(everywhere, place.port())));
+    }
 }
 
 /// The same wishes with socket addresses.

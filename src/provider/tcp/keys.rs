@@ -49,11 +49,12 @@ fn secret(key: &AuthKey) -> Option<Secret> {
 pub(super) fn of_file(path: &[u8]) -> core::result::Result<Secret, String> {
     let name = Path::new(OsStr::from_bytes(path));
     let wrong = |why: &dyn core::fmt::Display| format!("{}: {why}", name.display());
-    let file = File::open(name).map_err(|error| wrong(&error))?;
-    let about = file.metadata().map_err(|error| wrong(&error))?;
+    // Before it is opened, which of a FIFO waits for its writer.
+    let about = std::fs::metadata(name).map_err(|error| wrong(&error))?;
     if !about.is_file() {
         return Err(wrong(&"not a regular file"));
     }
+    let file = File::open(name).map_err(|error| wrong(&error))?;
     if about.permissions().mode() & 0o077 != 0 {
         log!(by super::NAME; Warn, Domain, "{}", wrong(&"other users can read or write this file (chmod 600)"));
     }

@@ -154,7 +154,10 @@ static SETTINGS: OnceLock<Settings> = OnceLock::new();
 
 /// Makes the variables known, and reads them. Once, though two providers call it.
 pub(super) fn init() {
-    SETTINGS.get_or_init(|| define(OWNER, super::NAME, &VARIABLES, |find| Settings::read(find)));
+    // Not inside the cell: a child of fork would wait for ever for a thread that was reading them.
+    if SETTINGS.get().is_none() {
+        let _ = SETTINGS.set(define(OWNER, super::NAME, &VARIABLES, |find| Settings::read(find)));
+    }
 }
 
 pub(super) fn get() -> Settings {

@@ -107,7 +107,7 @@ static SETTINGS: OnceLock<Settings> = OnceLock::new();
 
 /// Makes the variables known, and reads them.
 pub(super) fn init() {
-    SETTINGS.get_or_init(|| define(OWNER, PREFIX, &VARIABLES, |find| Settings::read(find)));
+    let _ = SETTINGS.set(define(OWNER, PREFIX, &VARIABLES, |find| Settings::read(find)));
 }
 
 pub(super) fn get() -> Settings {

@@ -127,7 +127,9 @@ static SETTINGS: OnceLock<Settings> = OnceLock::new();
 
 /// Makes the variables known, and reads them.
 pub(super) fn init() {
-    SETTINGS.get_or_init(|| define(OWNER, super::NAME, &VARIABLES, |find| Settings::read(find)));
+    if SETTINGS.get().is_none() {
+        let _ = SETTINGS.set(define(OWNER, super::NAME, &VARIABLES, |find| Settings::read(find)));
+    }
 }
 
 pub(super) fn get() -> Settings {

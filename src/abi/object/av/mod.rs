@@ -125,6 +125,9 @@ unsafe extern "C" fn bind(fid: *mut fid, other: *mut fid, flags: u64) -> c_int {
 /// # Safety
 /// The array is as the format of the vector says.
 unsafe fn array<'a>(av: &Av, addr: *const c_void, count: usize) -> Option<&'a [u8]> {
+    if count == 0 {
+        return Some(&[]); // as of an empty list, whose pointer may be NULL
+    }
     if addr.is_null() {
         return None;
     }
@@ -281,6 +284,7 @@ unsafe extern "C" fn remove(av: *mut fid_av, fi_addr: *mut fi_addr_t, count: usi
     unsafe {
         match places(fi_addr, count) {
             Some(addrs) => status(of(av.cast()).remove(addrs, flags)),
+            None if count == 0 => status(of(av.cast()).remove(&mut [], flags)),
             None => -FI_EINVAL,
         }
     }

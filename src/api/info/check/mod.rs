@@ -92,8 +92,7 @@ fn check_ep_type(asked: u32, offers: u32) -> Check {
 /// Names of fabrics are compared later, when interfaces have given them theirs.
 fn check_fabric(asked: &FabricAttr, most: &FabricAttr) -> Check {
     if let (Some(asked), Some(offers)) = (&asked.prov_name, &most.prov_name) {
-        // A template that names a provider is meant for use on top of that one only.
-        if !asked.to_ascii_lowercase().contains(&offers.to_ascii_lowercase()) {
+        if !may_stand_on(asked, offers) {
             let why = Why::NotNamed {
                 asked: asked.clone(),
                 offers: offers.clone(),
@@ -118,6 +117,16 @@ fn check_fabric(asked: &FabricAttr, most: &FabricAttr) -> Check {
         ));
     }
     Ok(())
+}
+
+/// A template that names a provider is meant for use on top of that one only: whether names that a program asks for allow it.
+fn may_stand_on(asked: &str, below: &str) -> bool {
+    let (asked, below) = (asked.to_ascii_lowercase(), below.to_ascii_lowercase());
+    let mut wanted = asked.split(';').filter(|name| !name.starts_with('^')).peekable();
+    let excluded = asked.split(';').any(|name| name.strip_prefix('^') == Some(&below));
+    // Names of layers alone leave open what they stand on.
+    let is_open = wanted.peek().is_some() && wanted.clone().all(|name| name.starts_with("ofi_"));
+    !excluded && (is_open || wanted.any(|name| name.contains(&below)))
 }
 
 #[cfg(test)]
