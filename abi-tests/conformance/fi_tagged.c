@@ -354,6 +354,21 @@ static void peek_gives_the_source(void)
 	close_bed(&bed);
 }
 
+/* Also where receives ask for their entries one by one: who peeks waits for the answer. */
+static void peek_speaks_on_a_selective_queue(void)
+{
+	struct setup s = { .rx_bind = FI_SELECTIVE_COMPLETION };
+	struct fi_cq_tagged_entry e;
+	struct bed bed;
+
+	open_bed(&bed, &s);
+	CHECK(!peek(&bed, 7, 0, 1, 0, &e), "found before it was sent");
+	send_tag(&bed, 7, 1, 16, 11);
+	CHECK(peek_until_found(&bed, 7, 0, 1, 0, &e), "not found");
+	CHECK(e.len == 16 && e.tag == 7, "%zu bytes", e.len);
+	close_bed(&bed);
+}
+
 static void claim_keeps_it_from_others(void)
 {
 	struct fi_cq_tagged_entry e;
@@ -483,7 +498,7 @@ static const struct test tests[] = {
 	TEST(by_tag_not_by_order), TEST(same_tag_in_posting_order), TEST(wildcards_keep_their_place),
 	TEST(wildcard_first), TEST(unexpected_by_tag), TEST(ignored_bits), TEST(many_tags_posted), TEST(like_a_simple_list),
 	TEST(peek_finds_nothing), TEST(peek_describes_the_message), TEST(peek_gives_the_source),
-	TEST(claim_keeps_it_from_others), TEST(claim_then_discard), TEST(discard_at_once), TEST(claim_of_a_large_message),
+	TEST(peek_speaks_on_a_selective_queue),	TEST(claim_keeps_it_from_others), TEST(claim_then_discard), TEST(discard_at_once), TEST(claim_of_a_large_message),
 	TEST(only_tagged_directed), TEST(source_ignored_without_directed), TEST(without_msg),
 };
 

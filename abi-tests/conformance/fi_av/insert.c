@@ -33,6 +33,8 @@ static void insert_of_nothing(void)
 	made_up_name(&bed, 1, name, &len);
 	GIVES(0, fi_av_insert(av, name, 0, &addr, 0, NULL));
 	CHECK(addr == 77, "an address was written");
+	/* as an empty list of a program has it */
+	GIVES(0, fi_av_insert(av, NULL, 0, NULL, 0, NULL));
 	OK(fi_close(&av->fid));
 	close_bed(&bed);
 }

@@ -132,6 +132,40 @@ static void alias_differs_by_its_flags(void)
 	close_bed(&bed);
 }
 
+static struct fid_cntr *sent;
+
+static void count_sends(struct bed *bed, int side)
+{
+	struct fi_cntr_attr attr = { .events = FI_CNTR_EVENTS_COMP };
+
+	if (side)
+		return;
+	OK(fi_cntr_open(bed->domain, &attr, &sent, NULL));
+	OK(fi_ep_bind(bed->side[0].ep, &sent->fid, FI_SEND));
+}
+
+/* An injected send through an alias is counted when the alias says, here when it is delivered. */
+static void alias_flags_are_for_injects_too(void)
+{
+	struct setup s = { .bind = count_sends };
+	struct fid_ep *alias;
+	struct bed bed;
+
+	open_bed(&bed, &s);
+	alias = alias_of(&bed, FI_TRANSMIT | FI_DELIVERY_COMPLETE);
+	POST(&bed, fi_tinject(alias, out, 8, bed.side[1].addr, 1));
+	settle(&bed);
+	CHECK(fi_cntr_read(sent) == 0, "counted before there was a receive");
+	POST(&bed, post_recv(bed.side[1].ep, in, 8, FI_ADDR_UNSPEC, 1, 0, ctx(1)));
+	COMPLETION(&bed, bed.side[1].rx, ctx(1));
+	settle(&bed);
+	CHECK(fi_cntr_read(sent) == 1, "not counted when it was received");
+	OK(fi_close(&alias->fid));
+	close_eps(&bed);
+	OK(fi_close(&sent->fid));
+	close_bed(&bed);
+}
+
 static void alias_needs_one_direction(void)
 {
 	struct fid_ep *alias;
@@ -160,7 +194,7 @@ static void alias_holds_its_endpoint(void)
 static const struct test tests[] = {
 	TEST(ops_flags_are_per_direction), TEST(ops_flags_need_one_direction), TEST(set_ops_flags_takes_effect),
 	TEST(inject_by_default), TEST(alias_differs_by_its_flags), TEST(alias_needs_one_direction),
-	TEST(alias_holds_its_endpoint),
+	TEST(alias_holds_its_endpoint), TEST(alias_flags_are_for_injects_too),
 };
 
 CASES(tests)
