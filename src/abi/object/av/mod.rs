@@ -284,7 +284,7 @@ unsafe extern "C" fn remove(av: *mut fid_av, fi_addr: *mut fi_addr_t, count: usi
     unsafe {
         match places(fi_addr, count) {
             Some(addrs) => status(of(av.cast()).remove(addrs, flags)),
-            None if count == 0 => status(of(av.cast()).remove(&mut [], flags)),
+            None if count == 0 => status(of(av.cast()).remove(&[], flags)),
             None => -FI_EINVAL,
         }
     }
