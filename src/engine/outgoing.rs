@@ -280,9 +280,10 @@ impl Core {
                 return Some(NextPacket::bare(Purpose::Acks, header));
             }
             if let Some(reply) = self.first_reply(to) {
+                let (header, len) = reply.next(self.max_body_to(to));
                 return Some(NextPacket {
-                    len: reply.left().min(self.max_body_to(to)),
-                    ..NextPacket::bare(Purpose::Reply, reply.header)
+                    len,
+                    ..NextPacket::bare(Purpose::Reply, header)
                 });
             }
         }

@@ -139,7 +139,7 @@ impl<T: Transport> Engine<T> {
         let mut notice = None;
         let sent = match packet.purpose {
             Purpose::Control | Purpose::Credit | Purpose::Acks | Purpose::ServedRead | Purpose::Native(_) => None,
-            Purpose::Reply => return self.push_reply(to, packet.len),
+            Purpose::Reply => return self.push_reply(to, packet),
             Purpose::Start(id) | Purpose::Segment(id) | Purpose::Requested(id) => {
                 let send = self.core.sends.get(id);
                 let kind = packet.header.packet;

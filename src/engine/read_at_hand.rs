@@ -9,8 +9,8 @@
 use super::endpoint::Engine;
 use super::peer::Detours;
 use super::port::{Body, PeerId, Push, Transport};
+use super::rma_peer::reply_header;
 use super::state::Core;
-use super::wire::{Header, Packet};
 use crate::util::user::{UserBuf, UserIov};
 
 /// The most reads of a poll. More do not fit the room of a transport anyway.
@@ -124,10 +124,7 @@ impl<T: Transport> Engine<T> {
         let mut at = 0;
         loop {
             let len = most.min(all - at);
-            let header = Header {
-                total: at as u64,
-                ..Header::new(Packet::Reply, read.number)
-            };
+            let header = reply_header(read.number, at, all - at - len);
             let body = Body::User { iov, at, len };
             if Self::push_out_of_line(&mut self.transport, to, &header, body) != Push::Done {
                 return Err(at);

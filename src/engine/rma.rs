@@ -272,12 +272,12 @@ impl<T: Transport> Engine<T> {
     }
 
     /// Pushes the next part of the oldest reply to a peer's short read or atomic.
-    pub(super) fn push_reply(&mut self, to: PeerId, len: usize) -> Push {
+    pub(super) fn push_reply(&mut self, to: PeerId, packet: &NextPacket) -> Push {
         let Some(reply) = self.core.first_reply(to) else {
             return Push::Full;
         };
-        let body = Body::of(reply.next(len));
-        Self::push_out_of_line(&mut self.transport, to, &reply.header, body)
+        let body = Body::of(reply.bytes(packet.len));
+        Self::push_out_of_line(&mut self.transport, to, &packet.header, body)
     }
 
     /// Pushes the next part of a peer's long read, leave to fetch it, or its refusal. None: this packet cannot go any

@@ -131,18 +131,24 @@ impl Core {
         Some(())
     }
 
-    /// The whole result of our read or atomic.
+    /// The result of our read or atomic, or the next part of it. Not where the transport still writes an earlier part.
     fn take_reply(&mut self, from: PeerId, header: &Header, body: &[u8], report: &mut impl Report) -> Option<()> {
         let (id, send) = self.operation(from, header).ok()?;
-        let whole = header.total == 0 && send.at == 0 && body.len() == send.len;
+        let (at, left) = (send.at, send.until);
         let LocalBuffer::User(iov) = &send.local else {
             return None;
         };
-        if !whole {
+        let comes_next = header.total == at as u64 && at + left == send.len;
+        if !comes_next || body.len() > left || body.is_empty() && left > 0 {
             return None;
         }
-        iov.write(0, body);
-        self.complete(id, None, report);
+        iov.write(at, body);
+        if body.len() == left {
+            self.complete(id, None, report);
+        } else {
+            send.at = at + body.len();
+            send.until = left - body.len();
+        }
         Some(())
     }
 }

@@ -27,26 +27,37 @@ const ACKS_WAIT: u32 = 32;
 /// The result of a peer's short read or atomic, as the memory was when the request was executed.
 #[derive(Debug)]
 pub(super) struct Reply {
-    /// Of the next packet: `total` is the number of bytes pushed so far.
-    pub header: Header,
-    pub body: Vec<u8>,
+    number: u32,
+    /// Bytes pushed.
+    at: usize,
+    body: Vec<u8>,
 }
 
 impl Reply {
-    /// Bytes pushed.
-    fn at(&self) -> usize {
-        self.header.total as usize
-    }
-
     /// Bytes not yet pushed.
     pub(super) fn left(&self) -> usize {
-        self.body.len().saturating_sub(self.at())
+        self.body.len().saturating_sub(self.at)
+    }
+
+    /// The next packet, and the length of its body, which is at most so long.
+    pub(super) fn next(&self, most: usize) -> (Header, usize) {
+        let len = self.left().min(most);
+        (reply_header(self.number, self.at, self.left() - len), len)
     }
 
     /// The next `len` bytes.
-    pub(super) fn next(&self, len: usize) -> &[u8] {
-        let from = self.body.get(self.at()..).unwrap_or_default();
+    pub(super) fn bytes(&self, len: usize) -> &[u8] {
+        let from = self.body.get(self.at..).unwrap_or_default();
         from.get(..len).unwrap_or(from)
+    }
+}
+
+/// The header of a packet with bytes that a peer asked for, from `at` on. `behind`: how many come after this packet.
+pub(super) fn reply_header(number: u32, at: usize, behind: usize) -> Header {
+    Header {
+        data: behind as u64,
+        total: at as u64,
+        ..Header::new(Packet::Reply, number)
     }
 }
 
@@ -244,11 +255,7 @@ impl Core {
     pub(super) fn reply_from(&mut self, at: usize, to: PeerId, number: u32, body: Vec<u8>) {
         let rma = self.peer(to).rma_mut();
         rma.reply_bytes += body.len();
-        let header = Header {
-            total: at as u64,
-            ..Header::new(Packet::Reply, number)
-        };
-        rma.replies.push_back(Reply { header, body });
+        rma.replies.push_back(Reply { number, at, body });
         self.wake(to);
     }
 
@@ -295,7 +302,7 @@ impl Core {
     pub(super) fn replied(&mut self, to: PeerId, len: usize) {
         let rma = self.peer(to).rma_mut();
         if let Some(reply) = rma.replies.front_mut().filter(|reply| reply.left() > len) {
-            reply.header.total += len as u64;
+            reply.at += len;
             return;
         }
         if let Some(reply) = rma.replies.pop_front() {
@@ -323,11 +330,9 @@ impl Core {
             };
             return Some((header, 0));
         }
-        let header = Header {
-            total: serve.at as u64,
-            ..Header::new(Packet::Reply, serve.number)
-        };
-        Some((header, self.max_body_to(to).min(len.saturating_sub(serve.at))))
+        let left = len.saturating_sub(serve.at);
+        let now = self.max_body_to(to).min(left);
+        Some((reply_header(serve.number, serve.at, left - now), now))
     }
 
     /// That packet was pushed.

@@ -5,7 +5,7 @@
 
 /// To be raised with every change of the headers, or of the window of credit (`Config::window`). Before there was this,
 /// transports compared the size of a header, which is 32.
-pub const VERSION: u16 = 34;
+pub const VERSION: u16 = 35;
 
 /// What a packet is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +35,8 @@ pub enum Packet {
     /// Reads `total` bytes from address `tag` in the region with key `data`. Answered by `Reply`, `Exposed` or a failed
     /// `Done`.
     Read = 10,
-    /// Bytes that operation `id` asked for, from offset `total` on.
+    /// Bytes that operation `id` asked for, from offset `total` on; `data` more come behind this packet. The reader knows how
+    /// many, so that is for a transport that carries the whole answer as one.
     Reply = 11,
     /// The reader `id` may fetch the bytes itself: the body is a `Remote`. With `ACK` the reader answers `Got` with the
     /// same `tag` and `data`.

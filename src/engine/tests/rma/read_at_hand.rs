@@ -101,6 +101,7 @@ fn a_longer_one_is_answered_in_several_packets() {
             bed.progress(1);
             let copied = bed.node(1).engine.core.buffers.kept() > 0;
             assert!(copied || full > 0 || bed.world.borrow().count(Packet::Reply) == 4);
+            check_what_comes_behind(&bed);
             bed.settle();
             assert_eq!(long.bytes(), bytes(&content[..100]));
             assert_eq!(short.bytes(), bytes(&[109]));
@@ -111,6 +112,18 @@ fn a_longer_one_is_answered_in_several_packets() {
         });
         let copied = copied.count();
         assert!((40..80).contains(&copied), "{copied}");
+    }
+}
+
+/// Each packet of an answer of 800 bytes, or of 8, tells how many more come.
+fn check_what_comes_behind(bed: &Bed) {
+    let world = bed.world.borrow();
+    let answers = world
+        .under_way(1, 0)
+        .filter(|(header, _)| header.packet == Packet::Reply);
+    for (header, len) in answers {
+        let all = header.total + len as u64 + header.data;
+        assert!(all == 800 || all == 8, "{header:?}");
     }
 }
 

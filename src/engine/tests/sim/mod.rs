@@ -211,6 +211,12 @@ impl World {
         self.packets.get(&(packet as u8)).copied().unwrap_or(0)
     }
 
+    /// What is under way from one to another: headers, and lengths of bodies.
+    pub fn under_way(&self, from: PeerId, to: PeerId) -> impl Iterator<Item = (Header, usize)> {
+        let lane = self.lanes.get(&(from, to)).into_iter().flatten();
+        lane.map(|flight| (flight.header, flight.body.len()))
+    }
+
     pub fn put(&mut self, from: PeerId, to: PeerId, header: Header, body: &[u8]) {
         self.put_later(from, to, header, body, None);
     }
