@@ -2,8 +2,10 @@
 //!
 //! AMD's processors copy long bodies quicker by `rep movsb`, which takes lines without their contents, but only if they were
 //! not asked for before: 4 KiB one way take 820 ns in place of 1090 where the two processors share no cache. Called by
-//! `outbound`.
+//! `outbound` and `dialogue`.
 
+use super::ahead;
+use super::ring::LINE;
 use crate::engine::port::Body;
 #[cfg(target_arch = "x86_64")]
 use std::sync::LazyLock;
@@ -48,6 +50,26 @@ pub(super) unsafe fn copy_long(from: *const u8, room: &mut [u8]) {
             true => copy_by_string(from, room),
             false => core::ptr::copy_nonoverlapping(from, room.as_mut_ptr(), room.len()),
         }
+    }
+}
+
+/// So many bytes are copied while the lines of as many behind them are asked for.
+const CHUNK: usize = 1024;
+
+/// Copies a long body into lines of which the other processor has all, and takes them while it goes on reading. Measured where a cache
+/// is shared, of bodies of 8 KiB in a row: 16 KiB take 1.9 us so, by the loop or by `rep movsb` 2.6, and 32 KiB 4.2 and 5.3.
+///
+/// # Safety
+/// As many bytes as `room` has are readable at `from`, and are not `room`'s.
+#[inline(never)]
+pub(super) unsafe fn copy_asking_ahead(from: *const u8, room: &mut [u8]) {
+    let lines = |from: usize| (from..from + CHUNK).step_by(LINE);
+    for at in (0..room.len()).step_by(CHUNK) {
+        let next = lines(at + CHUNK).filter(|line| *line < room.len());
+        next.for_each(|line| ahead::to_write(room.as_ptr().wrapping_add(line)));
+        let len = CHUNK.min(room.len() - at);
+        // SAFETY: as the caller promised; `at` is before the end of both.
+        unsafe { core::ptr::copy_nonoverlapping(from.add(at), room.as_mut_ptr().add(at), len) };
     }
 }
 
@@ -113,6 +135,18 @@ mod tests {
                     assert_eq!(room[len], 0xee, "{len} of {cuts:?}");
                 }
             }
+        }
+    }
+
+    #[test]
+    fn what_is_copied_while_lines_are_asked_for_is_whole() {
+        let bytes = bytes(3 * CHUNK);
+        for len in [0, 1, 64, CHUNK - 1, CHUNK, CHUNK + 1, 2 * CHUNK + 65] {
+            let mut room = vec![0xee; len + 2];
+            // SAFETY: the bytes are there, and the room is another vector's.
+            unsafe { copy_asking_ahead(bytes[5..5 + len].as_ptr(), &mut room[1..=len]) };
+            assert_eq!(room[1..=len], bytes[5..5 + len], "{len}");
+            assert_eq!((room[0], room[len + 1]), (0xee, 0xee), "{len}");
         }
     }
 

@@ -38,6 +38,7 @@ const NOT_WAITED: u8 = 64;
 pub(super) struct Choice {
     trials: Trials,
     trials_of_turns: Trials,
+    trials_of_reads: Trials,
     /// Long operations that still go by the kernel, as the peer was not seen to poll.
     left_alone: u8,
     /// Long operations that may still go through the ring without another look, as it was.
@@ -77,14 +78,19 @@ impl ShmTransport {
         if len < self.config.bulk || len > most || len > MAX_BODY && !self.config.stream {
             return len < self.config.bulk;
         }
-        // What is read we copy out of the peer's ring.
-        let ours = self.inbound_of(to).map(|inbound| inbound.speeds.of_reads());
+        let polls = self.polls;
+        // What is read we copy out of the peer's ring, or hear.
+        let from = self.inbound_of(to);
+        let ours = from.map_or(Default::default(), |from| {
+            (from.speeds.of_reads(), from.speeds.of_long_reads())
+        });
         self.direct_path(to).is_none_or(|out| {
-            let copies = match access {
-                Access::Read => ours.unwrap_or_default(),
-                Access::Write => out.copies(),
+            let (copies, by_turns) = match access {
+                Access::Read => (ours.0, len > MAX_BODY && out.is_sooner_told(len, polls, ours.1)),
+                Access::Write => (out.copies(), false),
             };
-            out.is_worth_a_packet(copies, quick_enough_for(len)) && (len <= MAX_BODY || out.is_to_be_waited_for())
+            let is_quick = by_turns || out.is_worth_a_packet(copies, quick_enough_for(len));
+            is_quick && (len <= MAX_BODY || out.is_to_be_waited_for())
         })
     }
 
@@ -136,6 +142,18 @@ impl Outbound {
         }
         let copies = self.copies();
         len <= MAX_IN_RING && self.is_worth_a_packet(copies, quick_enough_for(len))
+    }
+
+    /// Whether a read that is longer than a packet is better answered by a turn of several parts. `polls`: how often our endpoint has
+    /// been polled; `copies`: how quickly such an answer comes.
+    fn is_sooner_told(&mut self, len: usize, polls: u64, copies: Copies) -> bool {
+        if len > LONGEST_TURN || !self.may_answer(polls) {
+            return false;
+        }
+        if self.lacks_room_for(MAX_BODY) {
+            self.wish_for_room();
+        }
+        self.may_say(MAX_BODY) && is_quick_enough(copies, quick_enough_for(len), &mut self.choice.trials_of_reads)
     }
 
     /// How quickly bodies go through our ring, as the peer has found out.

@@ -10,14 +10,14 @@
 //! writer's ring before which it belongs, so the two keep one order: a reader looks at the ring, then here, and takes a turn
 //! before the record that stands at its position.
 //!
-//! A message of several packets is a turn of several parts, each in lines of its own, so that one is read while the next is
-//! written. Only with the last the next turn is the reader's.
+//! A message or an answer of several packets is a turn of several parts, each in lines of its own, so that one is read while the
+//! next is written. Only with the last the next turn is the reader's.
 //!
 //! - `sides`: what a sender says and a receiver hears; `room`: how memory for long turns comes to be; `places`: where in it a
 //!   long body goes, so that its writer's processor has the lines.
 //!
 //! This file is what the two sides share. Opened by `ShmTransport` and `housekeeping`. Of the engine's headers it knows which are
-//! the parts of one message.
+//! the parts of one message or answer.
 
 mod places;
 mod room;
@@ -55,7 +55,7 @@ pub(super) const LONGEST: usize = super::config::MAX_BODY;
 const _: () = assert!(LONGEST as u64 <= LEN);
 /// The most parts of a turn.
 const PARTS: usize = 8;
-/// The longest message that is one turn.
+/// The longest message, and the longest answer, that is one turn.
 pub(super) const LONGEST_TURN: usize = PARTS * LONGEST;
 /// Behind the long bodies are the lines of the parts after the first, not side by side, as some processors fetch two at a time.
 const STEP: usize = 2 * LINE;
@@ -63,6 +63,7 @@ const STEP: usize = 2 * LINE;
 pub(super) const ROOM: usize = (LONGEST_TURN + PARTS * STEP).next_multiple_of(4096);
 const FIRST: u8 = Packet::First as u8;
 const SEGMENT: u8 = Packet::Segment as u8;
+const REPLY: u8 = Packet::Reply as u8;
 /// A count of parts: that of turns above, and below that of the parts of the turn under way.
 const PART_BITS: u32 = 4;
 const _: () = assert!(PARTS < 1 << PART_BITS);
@@ -258,8 +259,8 @@ impl Dialogue {
     /// Which place the long body of such a packet goes to. That of a first part leaves the second to the next.
     #[inline(never)]
     fn place_for(&self, header: [u64; 4]) -> usize {
-        match header[0] as u8 {
-            FIRST | SEGMENT => 0,
+        match (header[0] as u8, header[2]) {
+            (FIRST | SEGMENT, _) | (REPLY, 1..) => 0,
             _ => self.places.next(),
         }
     }
@@ -295,12 +296,13 @@ impl Dialogue {
         Some(())
     }
 
-    /// Whether this is not the last packet of its message.
+    /// Whether this is not the last packet of its message or answer.
     #[inline(always)]
-    fn more_follows(&self, [first, _, _, total]: [u64; 4], len: usize) -> bool {
+    fn more_follows(&self, [first, _, data, total]: [u64; 4], len: usize) -> bool {
         let all = match first as u8 {
             FIRST => total,
             SEGMENT => self.left.load(Ordering::Relaxed),
+            REPLY => return data > 0,
             _ => return false,
         };
         let left = all.saturating_sub(len as u64);

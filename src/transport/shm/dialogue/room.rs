@@ -5,7 +5,7 @@
 //! side to. Called by `outbound`.
 
 use super::super::outbound::Outbound;
-use super::Dialogue;
+use super::{Dialogue, LONGEST};
 use crate::engine::wire::{Header, Packet};
 use crate::sys::shared;
 use core::sync::atomic::Ordering;
@@ -14,11 +14,11 @@ use std::sync::Arc;
 /// So many packets lack the room before it is made, as it takes `lane::LARGE_BYTES`.
 const PATIENCE: u8 = 32;
 
-/// How many bytes of a turn such a packet needs, or its answer.
+/// How many bytes of a part such a packet needs, or its answer.
 #[inline(always)]
 pub(in super::super) fn room_needed(header: &Header, len: usize) -> usize {
     match header.packet {
-        Packet::Read => header.total as usize,
+        Packet::Read => (header.total as usize).min(LONGEST),
         _ => len,
     }
 }

@@ -8,7 +8,7 @@ use super::super::delivery::{Delivery, deliver};
 use super::super::fill;
 use super::super::inbound::Inbound;
 use super::super::outbound::{Outbound, Written};
-use super::{Dialogue, LONGEST};
+use super::{Dialogue, LONGEST_TURN};
 use crate::engine::port::Sink;
 use crate::engine::wire::{self, Packet};
 use core::sync::atomic::Ordering;
@@ -24,7 +24,7 @@ pub(in super::super) struct Said {
     position: u64,
 }
 
-/// Whether such a packet may begin a turn: it answers another, or is answered with one packet.
+/// Whether such a packet may begin a turn: it answers another, or is answered with one turn.
 #[inline(always)]
 pub(in super::super) fn is_said(header: &wire::Header) -> bool {
     match header.packet {
@@ -35,9 +35,16 @@ pub(in super::super) fn is_said(header: &wire::Header) -> bool {
         | Packet::CompareAtomic
         | Packet::Reply
         | Packet::Acked => true,
-        Packet::Read => header.total <= LONGEST as u64,
+        Packet::Read => header.total <= LONGEST_TURN as u64,
         _ => false,
     }
+}
+
+/// Whether it is one of several packets with bytes that were read. As only a brief packet asks for them, their lines are all with the
+/// other side's processor.
+#[inline(always)]
+fn is_answer_in_parts([first, _, behind, at]: [u64; 4]) -> bool {
+    first as u8 == Packet::Reply as u8 && (behind > 0 || at > 0)
 }
 
 impl Outbound {
@@ -74,9 +81,15 @@ impl Outbound {
         };
         let position = self.producer.position();
         let begins = !dialogue.is_open();
-        let said = dialogue.say([first, second, third, fourth], len, position, |room| {
+        let header = [first, second, third, fourth];
+        let said = dialogue.say(header, len, position, |room| {
             // SAFETY: the caller's promise. No memory that may be sent is the dialogue's.
-            unsafe { core::ptr::copy_nonoverlapping(from, room.as_mut_ptr(), room.len()) };
+            unsafe {
+                match len >= fill::LONG && is_answer_in_parts(header) {
+                    true => fill::copy_asking_ahead(from, room),
+                    false => core::ptr::copy_nonoverlapping(from, room.as_mut_ptr(), room.len()),
+                }
+            }
         });
         if said.is_none() {
             return Written::Full;
@@ -147,7 +160,8 @@ impl Inbound {
         let len = body.len();
         dialogue.heard(goes_on);
         if let Some(started) = started {
-            self.speeds.copied_of_turn(&self.ring, len, started.elapsed());
+            self.speeds
+                .copied_of_turn(&self.ring, len, started.elapsed(), is_answer_in_parts(words));
         }
         Delivery::Done
     }

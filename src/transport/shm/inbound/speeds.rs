@@ -22,6 +22,9 @@ pub(in super::super) struct Speeds {
     /// offers it, and none that says that it is done, so the two paces are not one.
     reads: CopySpeed,
     kernel_reads: KernelPace,
+    /// The parts of long reads by turns, which take longer than those of messages: their lines come back to the sender only when it
+    /// writes there again.
+    long_reads: CopySpeed,
 }
 
 impl Default for Speeds {
@@ -32,6 +35,7 @@ impl Default for Speeds {
             fetches: KernelPace::default(),
             reads: CopySpeed::of_ring(),
             kernel_reads: KernelPace::default(),
+            long_reads: CopySpeed::of_reads_by_turns(),
         }
     }
 }
@@ -53,17 +57,21 @@ impl Speeds {
         self.reads.took(len, time, sender, &self.kernel_reads);
     }
 
-    /// The same for a body that comes by turns.
+    /// The same for a body that comes by turns. `of_long_read`: it is a part of what was read.
     #[inline(always)]
     pub(in super::super) fn start_turn(&mut self, len: usize) -> Option<Instant> {
         self.turns.start(len)
     }
 
     #[cold]
-    pub(in super::super) fn copied_of_turn(&mut self, lane: &Ring, len: usize, time: Duration) {
+    pub(in super::super) fn copied_of_turn(&mut self, lane: &Ring, len: usize, time: Duration, of_long_read: bool) {
         let sender = lane.saying().load(Ordering::Relaxed);
         if let Some(copies) = self.turns.took(len, time, sender, &self.fetches) {
             lane.copies_by_turns().store(copies as u64, Ordering::Relaxed);
+        }
+        if of_long_read {
+            self.long_reads.took(len, time, sender, &self.kernel_reads);
+            return;
         }
         let as_in_ring = |copy: u64| copy.saturating_mul(READ_BY_TURNS) / 100;
         let time = Duration::from_nanos(as_in_ring(time.as_nanos() as u64));
@@ -91,6 +99,7 @@ impl Speeds {
     pub(in super::super) fn read_by_kernel(&mut self, len: usize, time: Duration) {
         self.kernel_reads.fetched(len, time);
         self.reads.judge(&self.kernel_reads);
+        self.long_reads.judge(&self.kernel_reads);
     }
 
     /// How quickly bodies come through the ring.
@@ -101,5 +110,10 @@ impl Speeds {
     /// How quickly what is read of the sender's memory comes through it.
     pub(in super::super) fn of_reads(&self) -> Copies {
         self.reads.told()
+    }
+
+    /// The same for reads that are answered by turns of several parts.
+    pub(in super::super) fn of_long_reads(&self) -> Copies {
+        self.long_reads.told()
     }
 }

@@ -179,8 +179,13 @@ impl Outbound {
     /// our endpoint has been polled.
     #[inline(always)]
     pub(super) fn push(&mut self, header: &wire::Header, body: Body<'_>, polls: u64) -> Written {
-        // The rest of a message, or that one was fetched, says nothing of whether we answer each other.
-        if !matches!(header.packet, Packet::Segment | Packet::Done) {
+        let is_rest = match header.packet {
+            Packet::Segment => true,
+            Packet::Reply => header.total > 0,
+            _ => false,
+        };
+        // The rest of a message or an answer, or that one was fetched, says nothing of whether we answer each other.
+        if !is_rest && header.packet != Packet::Done {
             self.several_in_a_row = self.pushed_at == polls;
             self.pushed_at = polls;
         }
@@ -188,7 +193,7 @@ impl Outbound {
         let is_said = match header.packet {
             // A long message is sent in parts because it is one that may be said (`is_sooner_sent`), whatever was pushed before it.
             Packet::First => true,
-            Packet::Segment => self.is_speaking(),
+            _ if is_rest => self.is_speaking(),
             _ => !self.several_in_a_row && is_said(header),
         };
         if is_said {

@@ -94,6 +94,33 @@ impl Pair {
         self.push_packet(who, header, body.collect())
     }
 
+    /// The same of an answer that is so long.
+    fn push_answer_part(&mut self, who: usize, at: usize, total: usize) -> Push {
+        let len = MAX_BODY.min(total - at);
+        let header = Header {
+            data: (total - at - len) as u64,
+            total: at as u64,
+            ..Header::new(Packet::Reply, self.next[who])
+        };
+        let body = (at..at + len).map(|byte| ((byte / 3) ^ (byte >> 11)) as u8);
+        self.push_packet(who, header, body.collect())
+    }
+
+    fn push_answer(&mut self, who: usize, total: usize) {
+        for at in (0..total).step_by(MAX_BODY) {
+            assert_eq!(self.push_answer_part(who, at, total), Push::Done);
+        }
+    }
+
+    /// Asks for so many bytes.
+    fn push_question(&mut self, who: usize, total: usize) {
+        let header = Header {
+            total: total as u64,
+            ..Header::new(Packet::Read, self.next[who])
+        };
+        assert_eq!(self.push_packet(who, header, vec![]), Push::Done);
+    }
+
     fn push_message(&mut self, who: usize, total: usize) {
         for at in (0..total).step_by(MAX_BODY) {
             assert_eq!(self.push_part(who, at, total), Push::Done);
@@ -227,6 +254,94 @@ fn a_message_of_several_packets_is_one_turn() {
     assert_eq!(pair.positions(), before, "nothing went through the rings");
 }
 
+/// All parts are there before the first is read, and each where no other one is, wherever the answer before was put.
+#[test]
+fn an_answer_of_several_packets_is_one_turn() {
+    let mut pair = Pair::meet();
+    pair.enlarge();
+    let (who, mut begun, before) = (pair.speaker(), pair.turns(0), pair.positions());
+    let lens = [
+        8,
+        100,
+        4096,
+        MAX_BODY,
+        MAX_BODY + 1,
+        2 * MAX_BODY,
+        5 * MAX_BODY + 99,
+        LONGEST_TURN,
+    ];
+    for len in lens.into_iter().flat_map(|len| [4096, len, len]) {
+        pair.push_question(who, len);
+        pair.read_all(1 - who);
+        pair.push_answer(1 - who, len);
+        begun += 2;
+        assert_eq!(pair.turns(1 - who), begun, "{len}");
+        pair.read_all(who);
+        (0..2).for_each(|who| pair.poll(who, 1));
+        assert_eq!([pair.turns(0), pair.turns(1)], [begun; 2], "{len}");
+    }
+    assert_eq!(pair.positions(), before, "nothing went through the rings");
+    // One that may be longer than a turn is not asked for by a turn, nor answered by one alone.
+    pair.push_question(who, LONGEST_TURN + 1);
+    assert_eq!(pair.turns(who), begun);
+}
+
+/// The first goes by a turn, and its parts say nothing of those that follow.
+#[test]
+fn of_several_answers_in_a_row_one_is_a_turn() {
+    let mut pair = Pair::meet();
+    pair.enlarge();
+    let (who, begun, before) = (pair.speaker(), pair.turns(0), pair.positions());
+    pair.push_answer(who, 3 * MAX_BODY);
+    assert!(!pair.out(who).may_answer(pair.ends[who].polls));
+    pair.push_answer(who, 3 * MAX_BODY);
+    assert_eq!(pair.turns(who), begun + 1);
+    assert!(pair.positions()[who] > before[who]);
+    pair.read_all(1 - who);
+    // What is pushed alone may be a turn again.
+    pair.poll(1 - who, 1);
+    assert_eq!(pair.push(1 - who), Push::Done);
+    pair.read_all(who);
+    pair.poll(who, 1);
+    pair.push_question(who, 8);
+    pair.read_all(1 - who);
+    pair.push_answer(1 - who, 2 * MAX_BODY);
+    pair.poll(1 - who, 1);
+    assert!(pair.out(1 - who).may_answer(pair.ends[1 - who].polls));
+    pair.read_all(who);
+}
+
+/// What comes between the parts of an answer goes behind those that were written, and the rest behind it.
+#[test]
+fn an_answer_that_is_broken_off_goes_on_in_order() {
+    let mut pair = Pair::meet();
+    pair.enlarge();
+    let (who, total) = (pair.speaker(), 4 * MAX_BODY);
+    for between in [Packet::Credit, Packet::Eager, Packet::First, Packet::Reply] {
+        assert_eq!(pair.push_answer_part(who, 0, total), Push::Done);
+        let header = Header {
+            total: 100,
+            ..Header::new(between, 0)
+        };
+        assert_eq!(pair.push_packet(who, header, vec![1; 8]), Push::Done);
+        for at in [1, 2, 3] {
+            assert_eq!(pair.push_answer_part(who, at * MAX_BODY, total), Push::Done);
+        }
+        pair.read_all(1 - who);
+        for who in [1 - who, who] {
+            pair.poll(who, 64);
+            assert_eq!(pair.push(who), Push::Done);
+            pair.read_all(1 - who);
+            pair.poll(who, 64);
+        }
+        while pair.speaker() != who {
+            assert_eq!(pair.push(1 - who), Push::Done);
+            pair.read_all(who);
+            (0..2).for_each(|who| pair.poll(who, 64));
+        }
+    }
+}
+
 /// Of long reads and of long writes, in whichever of the two lanes the room is that they need.
 #[test]
 fn what_one_side_sends_goes_by_turns_when_it_has_lacked_the_room_for_some_time() {
@@ -330,12 +445,13 @@ fn turns_and_records_keep_one_order() {
                     pair.poll(who, 1);
                     let _ = pair.push(who);
                 }
-                // A message of several packets, with or without others between them.
+                // A message or an answer of several packets, with or without others between them.
                 _ => {
                     pair.poll(who, 1);
                     let total = 1 + draw(9 * MAX_BODY as u64) as usize;
+                    let part = [Pair::push_part, Pair::push_answer_part][draw(2) as usize];
                     let mut at = 0;
-                    while at < total && pair.push_part(who, at, total) == Push::Done {
+                    while at < total && part(&mut pair, who, at, total) == Push::Done {
                         at += MAX_BODY;
                         match draw(8) {
                             0 => drop(pair.push_packet(who, Header::new(Packet::Credit, 7), Vec::new())),

@@ -1,5 +1,6 @@
 //! What is read and written in place or copied by the kernel, and what is left to the target.
 
+use super::recalled_turns::{out, pair_with_room};
 use super::*;
 use crate::transport::shm::config::{MAX_IN_RING, MAX_READ, MAX_WRITE, MAX_WRITTEN};
 use crate::transport::shm::copy_speed::Copies;
@@ -152,6 +153,58 @@ fn reads_go_in_packets_where_the_kernel_takes_longer() {
     });
     assert!(p.end.is_better_sent(p.to, Access::Read, MAX_WRITE));
     assert!(!p.end.is_better_sent(p.to, Access::Read, MAX_IN_RING));
+}
+
+/// While the ring, and the kernel, would be no better; the longer the quicker they must be, as the kernel takes less for a byte.
+#[test]
+fn long_reads_are_asked_for_by_turns_where_those_are_quick() {
+    let memory = Memory::private();
+    let (mut p, back) = pair_with_room(&memory);
+    p.end.config.stream = true;
+    let ring = p.end.peers.get(p.to).unwrap().ring.unwrap();
+    let (mut at_end, mut at_target) = (Kept::default(), Kept::default());
+    // Each has polled since, so that what is pushed next may be an answer.
+    while !(out(&p).may_answer(p.end.polls) && out(&p).may_say(MAX_BODY)) {
+        push(&mut p.end, p.to, &header(1), &[]);
+        p.target.poll(&mut at_target, 64);
+        push(&mut p.target, back, &header(1), &[]);
+        p.end.poll(&mut at_end, 64);
+    }
+    let polling = |p: &mut Pair| {
+        let out = p.end.peers.get_mut(p.to).unwrap().out.as_mut().unwrap();
+        out.choice.seen_polling = 100;
+    };
+    let lens = [
+        MAX_BODY + 1,
+        MAX_WRITE,
+        MAX_WRITE + 1,
+        MAX_IN_RING,
+        MAX_IN_RING + 1,
+        MAX_READ,
+    ];
+    for (each, most) in [(1000, 0), (120, MAX_WRITE), (100, MAX_IN_RING), (30, MAX_READ)] {
+        let from = p.end.inbox.get_mut(ring).unwrap();
+        from.ring.saying().store(1, Ordering::Relaxed);
+        let took = |each: u64| Duration::from_nanos(8192 * each / 1000);
+        (0..2).for_each(|_| from.speeds.copied_of_turn(&from.ring, 8192, took(each), true));
+        (0..2).for_each(|_| from.speeds.copied(&from.ring, 8192, took(1000)));
+        polling(&mut p);
+        for len in lens {
+            assert_eq!(
+                p.end.is_better_sent(p.to, Access::Read, len),
+                len <= most,
+                "{each} {len}"
+            );
+        }
+        // What is slow is tried now and then.
+        polling(&mut p);
+        let tried = (0..70).filter(|_| p.end.is_better_sent(p.to, Access::Read, MAX_READ));
+        let tried = tried.count();
+        assert!(tried > 0 && (tried == 70) == (most == MAX_READ), "{each} {tried}");
+    }
+    // The next is not asked for alone.
+    push(&mut p.end, p.to, &header(1), &[]);
+    assert!(!p.end.is_better_sent(p.to, Access::Read, MAX_WRITE));
 }
 
 /// Each until two have told how long the kernel takes.

@@ -2,12 +2,12 @@
 
 use super::recall::{judge, kinds, recall, write_header};
 use super::*;
-use crate::transport::shm::dialogue::Dialogue;
+use crate::transport::shm::dialogue::{Dialogue, LONGEST_TURN};
 use crate::transport::shm::lane::DIALOGUE_AT;
 use proptest::prelude::*;
 
 /// A target and an initiator that have met, and the next turn is the initiator's.
-fn pair_with_turn(memory: &Memory) -> (Pair, PeerId) {
+pub(super) fn pair_with_turn(memory: &Memory) -> (Pair, PeerId) {
     let mut p = pair(memory.region(Rights::BOTH));
     let (back, mut sink) = (p.target.peer(b"end").unwrap(), Kept::default());
     push(&mut p.end, p.to, &Header::new(Packet::Credit, 0), &[]);
@@ -18,7 +18,25 @@ fn pair_with_turn(memory: &Memory) -> (Pair, PeerId) {
     (p, back)
 }
 
-fn out(p: &Pair) -> &Outbound {
+/// The same, and there is room for long bodies.
+pub(super) fn pair_with_room(memory: &Memory) -> (Pair, PeerId) {
+    let (mut p, back) = pair_with_turn(memory);
+    let mut sink = Kept::default();
+    // A large ring has the room, in whichever lane it is.
+    for (from, to) in [(&mut p.end, p.to), (&mut p.target, back)] {
+        push(from, to, &header(1), &[4; 4000]);
+        push(from, to, &header(1), &[4; 4000]);
+    }
+    poll_until(&mut p.target, &mut sink, |sink| sink.packets.len() == 2);
+    poll_until(&mut p.end, &mut sink, |sink| sink.packets.len() == 4);
+    if !dialogue(&p).may_say(MAX_BODY) {
+        push(&mut p.target, back, &header(1), &[]);
+        poll_until(&mut p.end, &mut sink, |sink| sink.packets.len() == 5);
+    }
+    (p, back)
+}
+
+pub(super) fn out(p: &Pair) -> &Outbound {
     p.end.peers.get(p.to).unwrap().out.as_ref().unwrap()
 }
 
@@ -73,22 +91,11 @@ fn what_stands_before_a_message_is_done_and_the_rest_stays() {
 fn a_write_that_was_said_is_taken_back_and_the_next_turn_is_still_ours() {
     for len in [8, 200, 300, 8192] {
         let memory = Memory::private();
-        let (mut p, back) = pair_with_turn(&memory);
+        let (mut p, back) = match len {
+            ..=320 => pair_with_turn(&memory),
+            _ => pair_with_room(&memory),
+        };
         let mut sink = Kept::default();
-        if len > 320 {
-            // A large ring has the room, in whichever lane it is.
-            for (from, to) in [(&mut p.end, p.to), (&mut p.target, back)] {
-                push(from, to, &header(1), &[4; 4000]);
-                push(from, to, &header(1), &[4; 4000]);
-            }
-            poll_until(&mut p.target, &mut sink, |sink| sink.packets.len() == 2);
-            poll_until(&mut p.end, &mut sink, |sink| sink.packets.len() == 4);
-            if !dialogue(&p).may_say(len) {
-                push(&mut p.target, back, &header(1), &[]);
-                poll_until(&mut p.end, &mut sink, |sink| sink.packets.len() == 5);
-            }
-            sink.packets.clear();
-        }
         push_said(&mut p, &write_header(0), &vec![3; len], true);
         let turns = dialogue(&p).turn();
         push_said(&mut p, &write_header(len), &[5; 8], false);
@@ -109,26 +116,28 @@ fn a_write_that_was_said_is_taken_back_and_the_next_turn_is_still_ours() {
 
 #[test]
 fn a_read_that_was_said_is_taken_back() {
-    let memory = Memory::private();
-    let (mut p, _) = pair_with_turn(&memory);
-    memory.byte(5).store(7, Ordering::Relaxed);
-    let ask = Header {
-        total: 8,
-        ..Header::new(Packet::Read, 1)
-    };
-    push_said(&mut p, &ask, &[], true);
-    let mut into = [0; 8];
-    let local = own(&mut into);
-    let done = p.end.recall(p.to, |header, _| {
-        assert_eq!(header.packet, Packet::Read);
-        Recall::Read(part(0, 8), local)
-    });
-    assert_eq!((done, into[5]), (Some(1), 7));
-    let mut sink = Kept::default();
-    for _ in 0..20 {
-        p.target.poll(&mut sink, 64);
+    for len in [8, LONGEST_TURN] {
+        let memory = Memory::private();
+        let (mut p, _) = pair_with_turn(&memory);
+        memory.byte(len - 3).store(7, Ordering::Relaxed);
+        let ask = Header {
+            total: len as u64,
+            ..Header::new(Packet::Read, 1)
+        };
+        push_said(&mut p, &ask, &[], true);
+        let mut into = vec![0; len];
+        let local = own(&mut into);
+        let done = p.end.recall(p.to, |header, _| {
+            assert_eq!(header.packet, Packet::Read);
+            Recall::Read(part(0, len), local)
+        });
+        assert_eq!((done, into[len - 3]), (Some(1), 7));
+        let mut sink = Kept::default();
+        for _ in 0..20 {
+            p.target.poll(&mut sink, 64);
+        }
+        assert_eq!(kinds(&sink), [], "the target does not hear of it");
     }
-    assert_eq!(kinds(&sink), [], "the target does not hear of it");
 }
 
 /// One that cannot be done without the target is left to it, and so is all behind it.
