@@ -1,6 +1,7 @@
 //! A peer's memory worked on without the peer: this file is the bed, a target with one region and an initiator.
 //!
 //! - `access`: what is reached, and what is left to the target.
+//! - `ways`: which way goes what may go several.
 //! - `changes`: regions, files and processes that come and go.
 //! - `closing`: a region that is closed while a peer works on it.
 //! - `recall`: records taken back from a target that does not poll; `recalled_turns`: and what was said by turns.
@@ -10,6 +11,7 @@ mod changes;
 mod closing;
 mod recall;
 mod recalled_turns;
+mod ways;
 
 use super::*;
 use crate::transport::shm::direct_access::ALIVE_CHECK_EVERY;

@@ -1,0 +1,181 @@
+//! Which way reads and writes of private memory go: by the ring, by turns or by the kernel.
+
+use super::recalled_turns::{out, pair_with_room};
+use super::*;
+use crate::transport::shm::config::{MAX_IN_RING, MAX_READ, MAX_WRITE, MAX_WRITTEN};
+use crate::transport::shm::copy_speed::Copies;
+use crate::transport::shm::inbound::Inbound;
+
+#[test]
+fn private_memory_goes_in_packets_where_the_ring_is_quicker() {
+    let memory = Memory::private();
+    let mut p = pair(memory.region(Rights::BOTH));
+    assert!(!write(&mut p.end, p.to, &part(0, 8), &mut [1; 8]));
+    p.end.config.stream = true;
+    let bulk = p.end.config.bulk;
+    let rows = [
+        (Copies::Unknown, MAX_WRITTEN),
+        (Copies::Slow, bulk - 1),
+        (Copies::Quick, MAX_WRITE),
+        (Copies::Quicker, MAX_IN_RING),
+        (Copies::VeryQuick, MAX_WRITTEN),
+    ];
+    for (copies, most) in rows {
+        let out = p.end.peers.get_mut(p.to).unwrap().out.as_mut().unwrap();
+        out.ring.copies().store(copies as u64, Ordering::Relaxed);
+        out.choice.seen_polling = 100;
+        for len in [
+            8,
+            bulk - 1,
+            bulk,
+            MAX_BODY + 1,
+            MAX_WRITE,
+            MAX_WRITE + 1,
+            MAX_IN_RING,
+            MAX_IN_RING + 1,
+            MAX_READ,
+            MAX_READ + 1,
+            MAX_WRITTEN,
+            MAX_WRITTEN + 1,
+        ] {
+            let sent = p.end.is_better_sent(p.to, Access::Write, len);
+            assert_eq!(sent, len <= most, "{copies:?} {len}");
+            // Nothing that is read has come from there yet.
+            assert_eq!(p.end.is_better_sent(p.to, Access::Read, len), len <= MAX_READ);
+        }
+    }
+}
+
+/// What the kernel takes for reads is learnt from reads: a message costs it more.
+#[test]
+fn reads_go_in_packets_where_the_kernel_takes_longer() {
+    let memory = Memory::private();
+    let mut p = pair(memory.region(Rights::BOTH));
+    assert!(!write(&mut p.end, p.to, &part(0, 8), &mut [1; 8]));
+    p.end.config.stream = true;
+    let back = p.target.peer(b"end").unwrap();
+    push(&mut p.target, back, &header(1), b"");
+    poll_until(&mut p.end, &mut Kept::default(), |kept| !kept.packets.is_empty());
+    p.end
+        .peers
+        .get_mut(p.to)
+        .unwrap()
+        .out
+        .as_mut()
+        .unwrap()
+        .choice
+        .seen_polling = 100;
+    let ring = p.end.peers.get(p.to).unwrap().ring.unwrap();
+    let inbound = |end: &mut ShmTransport, say: &dyn Fn(&mut Inbound)| say(end.inbox.get_mut(ring).unwrap());
+    // Between what is quick at the kernel's usual pace, and what is at half of that.
+    let slowly = Duration::from_nanos(8192 * 255 / 1000);
+    inbound(&mut p.end, &|from| {
+        from.ring.filling().store(1, Ordering::Relaxed);
+        (0..2).for_each(|_| from.speeds.copied(&from.ring, 8192, slowly));
+        (0..2).for_each(|_| from.speeds.fetched(&from.ring, MAX_WRITE, Duration::from_nanos(3228)));
+    });
+    assert!(!p.end.is_better_sent(p.to, Access::Read, MAX_WRITE));
+    inbound(&mut p.end, &|from| {
+        (0..2).for_each(|_| from.speeds.read_by_kernel(MAX_WRITE, Duration::from_nanos(3228)))
+    });
+    assert!(p.end.is_better_sent(p.to, Access::Read, MAX_WRITE));
+    assert!(!p.end.is_better_sent(p.to, Access::Read, MAX_IN_RING));
+}
+
+/// While the ring, and the kernel, would be no better; the longer the quicker they must be, as the kernel takes less for a byte.
+#[test]
+fn long_reads_are_asked_for_by_turns_where_those_are_quick() {
+    let memory = Memory::private();
+    let (mut p, back) = pair_with_room(&memory);
+    p.end.config.stream = true;
+    let ring = p.end.peers.get(p.to).unwrap().ring.unwrap();
+    let (mut at_end, mut at_target) = (Kept::default(), Kept::default());
+    // Each has polled since, so that what is pushed next may be an answer.
+    while !(out(&p).may_answer(p.end.polls) && out(&p).may_say(MAX_BODY)) {
+        push(&mut p.end, p.to, &header(1), &[]);
+        p.target.poll(&mut at_target, 64);
+        push(&mut p.target, back, &header(1), &[]);
+        p.end.poll(&mut at_end, 64);
+    }
+    let polling = |p: &mut Pair| {
+        let out = p.end.peers.get_mut(p.to).unwrap().out.as_mut().unwrap();
+        out.choice.seen_polling = 100;
+    };
+    let lens = [
+        MAX_BODY + 1,
+        MAX_WRITE,
+        MAX_WRITE + 1,
+        MAX_IN_RING,
+        MAX_IN_RING + 1,
+        MAX_READ,
+    ];
+    for (each, most) in [(1000, 0), (120, MAX_WRITE), (100, MAX_IN_RING), (30, MAX_READ)] {
+        let from = p.end.inbox.get_mut(ring).unwrap();
+        from.ring.saying().store(1, Ordering::Relaxed);
+        let took = |each: u64| Duration::from_nanos(8192 * each / 1000);
+        (0..2).for_each(|_| from.speeds.copied_of_turn(&from.ring, 8192, took(each), true));
+        (0..2).for_each(|_| from.speeds.copied(&from.ring, 8192, took(1000)));
+        polling(&mut p);
+        for len in lens {
+            assert_eq!(
+                p.end.is_better_sent(p.to, Access::Read, len),
+                len <= most,
+                "{each} {len}"
+            );
+        }
+        // What is slow is tried now and then.
+        polling(&mut p);
+        let tried = (0..70).filter(|_| p.end.is_better_sent(p.to, Access::Read, MAX_READ));
+        let tried = tried.count();
+        assert!(tried > 0 && (tried == 70) == (most == MAX_READ), "{each} {tried}");
+    }
+    // The next is not asked for alone.
+    push(&mut p.end, p.to, &header(1), &[]);
+    assert!(!p.end.is_better_sent(p.to, Access::Read, MAX_WRITE));
+}
+
+/// Each until two have told how long the kernel takes.
+#[test]
+fn reads_by_the_kernel_are_timed() {
+    let memory = Memory::private();
+    let mut p = pair(memory.region(Rights::BOTH));
+    let back = p.target.peer(b"end").unwrap();
+    push(&mut p.target, back, &header(1), b"");
+    poll_until(&mut p.end, &mut Kept::default(), |kept| !kept.packets.is_empty());
+    let ring = p.end.peers.get(p.to).unwrap().ring.unwrap();
+    let mut bytes = vec![0; MAX_IN_RING];
+    for timed in [true, true, false] {
+        let started = p.end.inbox.get_mut(ring).unwrap().speeds.start_read(MAX_IN_RING);
+        assert_eq!(started.is_some(), timed);
+        // No packet is so long where there are no streams.
+        let (part, into) = (part(0, MAX_IN_RING), own(&mut bytes));
+        assert!(copy(&mut p.end, p.to, &part, &into, Access::Read));
+    }
+}
+
+#[test]
+fn long_operations_are_not_sent_to_a_target_that_is_not_seen_to_poll() {
+    let memory = Memory::private();
+    let mut p = pair(memory.region(Rights::BOTH));
+    p.end.config.stream = true;
+    let long = MAX_BODY + 1;
+    assert!(!p.end.is_better_sent(p.to, Access::Write, long));
+    assert!(p.end.is_better_sent(p.to, Access::Write, MAX_BODY));
+    let stop = AtomicBool::new(false);
+    let (mut end, mut target, to) = (p.end, p.target, p.to);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                target.poll(&mut Kept::default(), 64);
+            }
+        });
+        // It is not looked again at once, so as not to look in vain where it goes on like that.
+        let (start, mut asked) = (Instant::now(), 1);
+        while !end.is_better_sent(to, Access::Write, long) {
+            asked += 1;
+            assert!(start.elapsed() < PATIENCE, "never seen");
+        }
+        assert!(asked > 64, "{asked}");
+        stop.store(true, Ordering::Relaxed);
+    });
+}
