@@ -151,6 +151,8 @@ static void alias_flags_are_for_injects_too(void)
 	struct fid_ep *alias;
 	struct bed bed;
 
+	if (datagram_ends)
+		SKIP("nobody acknowledges a datagram");
 	open_bed(&bed, &s);
 	alias = alias_of(&bed, FI_TRANSMIT | FI_DELIVERY_COMPLETE);
 	POST(&bed, fi_tinject(alias, out, 8, bed.side[1].addr, 1));
