@@ -174,15 +174,16 @@ impl<D: DirectTransport> Core<D> {
     }
 
     fn progress(&mut self) {
-        self.take_completions();
+        self.take_completions(|_| true);
         if let Some(connection) = self.transport.connection() {
             self.state.hear_all(connection);
         }
     }
 
-    fn take_completions(&mut self) {
+    fn take_completions(&mut self, is_told: impl Fn(&Completion) -> bool) {
         let (transport, state, unnamed) = (&mut self.transport, &mut self.state, &mut self.unnamed);
         transport.poll(&mut |end| match end.source {
+            _ if !is_told(&end) => {}
             None if unnamed.is_empty() => state.report::<NoEngine>(&end, |_| None),
             _ => unnamed.push(end),
         });
@@ -192,13 +193,15 @@ impl<D: DirectTransport> Core<D> {
     }
 
     /// Ends the connection of an endpoint that is closed, and reports the receives of a shared context that it has taken:
-    /// they are in no other queue.
+    /// they are in no other queue. Of its own operations, which end with it, nothing is told.
     fn leave_shared(&mut self) {
         if matches!(self.shared, Shared::Bound(_)) {
             if let Some(connection) = self.transport.connection() {
                 connection.shutdown();
             }
-            self.take_completions();
+            self.take_completions(|end| {
+                !matches!(end.op, CompletedOp::Send | CompletedOp::Rma(_) | CompletedOp::Atomic(_))
+            });
         }
     }
 }
