@@ -48,6 +48,16 @@ pub(super) fn usual(format: u32) -> Option<SocketAddr> {
     all.find(|address| format != FI_SOCKADDR_IN6 || address.is_ipv6())
 }
 
+/// The address by which others reach what listens at all addresses of this family.
+pub(super) fn reachable(everywhere: SocketAddr) -> SocketAddr {
+    let mut all = usable().into_iter().map(|interface| interface.address);
+    let Some(mut first) = all.find(|address| address.is_ipv4() == everywhere.is_ipv4()) else {
+        return everywhere;
+    };
+    first.set_port(everywhere.port());
+    first
+}
+
 /// Which of these addresses comes first, of those that may be used.
 pub(super) fn best_of(addresses: &[SocketAddr]) -> Option<SocketAddr> {
     let mut all = usable().into_iter().map(|interface| interface.address);
@@ -183,7 +193,7 @@ pub(super) fn address(info: &mut Info, query: &Query) -> Result<()> {
 fn listen_everywhere(info: &mut Info, query: &Query) {
     let named = query.node.is_some_and(|node| node.parse() != Ok(Ipv4Addr::UNSPECIFIED));
     let place = info.src_addr.as_deref().and_then(from_bytes);
-    if let (FI_EP_MSG, true, false, Some(place)) = (info.ep_type(), query.has_flag(FI_SOURCE), named, place) {
+    if let (true, false, Some(place)) = (query.has_flag(FI_SOURCE), named, place) {
         let everywhere = match place {
             SocketAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
             SocketAddr::V6(_) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),

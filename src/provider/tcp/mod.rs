@@ -224,8 +224,11 @@ fn config(secret: Option<Secret>) -> Config {
 }
 
 impl EndpointTransport for TcpTransport {
+    /// One that listens at all addresses of the machine is known by the one that others are given.
     fn local_address(&self) -> Vec<u8> {
-        TcpTransport::local_address(self)
+        let own = TcpTransport::local_address(self);
+        let everywhere = from_bytes(&own).filter(|place| place.ip().is_unspecified() && !self.has_one_peer());
+        everywhere.map_or(own, |place| to_bytes(&interfaces::reachable(place)))
     }
 
     fn renamed(&self, address: &[u8]) -> Result<Renamed<TcpTransport>> {

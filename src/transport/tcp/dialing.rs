@@ -174,6 +174,7 @@ impl TcpTransport {
             Verdict::Yourself => {
                 peer.is_self = true;
                 peer.way = Way::None;
+                self.own_number.get_or_insert(to);
             }
             Verdict::Later => self.dial_failed(to, &io::Error::other("it has no room, or no such context, now")),
             Verdict::Foreign => self.refused(

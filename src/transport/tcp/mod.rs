@@ -130,6 +130,8 @@ pub struct TcpTransport {
     /// What the timer runs for.
     timed_for: Option<u64>,
     desk: Arc<Desk>,
+    /// The first number by which it was found to be the peer itself.
+    own_number: Option<PeerId>,
     /// None: nobody connects to it, as it has one peer.
     listener: Option<Arc<Listener>>,
     /// Where others find it.
@@ -209,6 +211,7 @@ impl TcpTransport {
             armed: false,
             buffer: Buffer::new(),
             own_lane: OwnLane::default(),
+            own_number: None,
             instance,
             own: address::context(&address::of(&place), context.into()),
             context,
@@ -248,7 +251,11 @@ impl TcpTransport {
 
     #[cold]
     fn deliver_own<S: Sink>(&mut self, sink: &mut S, budget: usize) -> usize {
-        let Some(number) = self.peers.number(&self.own) else {
+        // One that listens everywhere is known to its program by the address that it has reached itself by.
+        let reached = self
+            .own_number
+            .filter(|own| self.peers.get(*own).is_some_and(|peer| peer.is_self));
+        let Some(number) = reached.or_else(|| self.peers.number(&self.own)) else {
             return 0;
         };
         let source = self.peers.source(number);

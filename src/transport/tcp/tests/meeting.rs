@@ -318,7 +318,7 @@ fn an_endpoint_reaches_itself_by_any_of_its_addresses() {
             a.poll(&mut sink, 10);
             !sink.packets.is_empty()
         });
-        assert_eq!(sink.packets[0].2, b"body");
+        assert_eq!((sink.packets[0].0, &*sink.packets[0].2), (me, &b"body"[..]));
     }
 }
 
