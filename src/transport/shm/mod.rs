@@ -64,7 +64,7 @@ use crate::engine::port::{
     self, Body, Contact, Exposed, ExposedName, Limits, Local, Notice, PeerId, Push, Recall, Remote, Sink, Token,
     Transport,
 };
-use crate::engine::wire::Header;
+use crate::engine::wire::{Header, Packet};
 use crate::sys::clock;
 use crate::util::regions::{Regions, Rights};
 use crate::util::user::{UserBuf, UserIov};
@@ -125,7 +125,7 @@ impl Drop for ShmTransport {
     }
 }
 
-/// For so long after a ring in a peer's file was not to be had, none is asked for.
+/// For so long after a ring in a peer's file was not to be had, none is asked for to answer it.
 const NO_RING_MS: u64 = 20;
 
 impl ShmTransport {
@@ -160,7 +160,16 @@ impl ShmTransport {
         self.peers.get(peer).map(|peer| &*peer.address)
     }
 
-    /// Connects to a peer on the first push to it.
+    /// Connects to a peer on the first push to it. Answers are tried again in each poll, which the kernel need not hear of.
+    #[cold]
+    fn connect_to_push(&mut self, to: PeerId, packet: Packet) -> Result<&mut Outbound, Push> {
+        let tried_ms = self.peers.get(to).and_then(|peer| peer.no_ring_ms);
+        if packet.is_answer() && tried_ms.is_some_and(|tried| clock::monotonic_ms() < tried + NO_RING_MS) {
+            return Err(Push::NoMemory);
+        }
+        self.connect_out(to)
+    }
+
     #[cold]
     fn connect_out(&mut self, to: PeerId) -> Result<&mut Outbound, Push> {
         let peer = self.peers.get_mut(to).ok_or(Push::Unreachable(Unreached::Nobody))?;
@@ -169,10 +178,6 @@ impl ShmTransport {
         }
         let stranger = peer.instance == 0;
         let tried_ms = peer.no_ring_ms.take();
-        if tried_ms.is_some_and(|tried| clock::monotonic_ms() < tried + NO_RING_MS) {
-            peer.no_ring_ms = tried_ms;
-            return Err(Push::NoMemory);
-        }
         // What is missing is said once.
         let quiet = tried_ms.map(|_| Config {
             warn: |_| {},
@@ -296,7 +301,7 @@ impl Transport for ShmTransport {
         let polls = self.polls;
         let out = match self.peers.get_mut(to).and_then(|peer| peer.out.as_mut()) {
             Some(out) => out,
-            None => match self.connect_out(to) {
+            None => match self.connect_to_push(to, header.packet) {
                 Ok(out) => out,
                 Err(push) => return push,
             },
