@@ -174,8 +174,8 @@ impl Listener {
     }
 
     /// None: another context has this number.
-    pub(super) fn add_desk(&self, context: u16) -> Result<Arc<Desk>, OpenError> {
-        let desk = Desk::new()?;
+    pub(super) fn add_desk(&self, context: u16, config: &Config) -> Result<Arc<Desk>, OpenError> {
+        let desk = Desk::new(config)?;
         let mut desks = locked(&self.desks);
         if desks.contains_key(&context) {
             return Err(OpenError::InUse);
@@ -413,12 +413,13 @@ impl Lobby {
 }
 
 impl Desk {
-    pub(super) fn new() -> Result<Arc<Desk>, OpenError> {
+    pub(super) fn new(config: &Config) -> Result<Arc<Desk>, OpenError> {
+        let bell = sockets::with_more_descriptors(config, EventFd::new);
         Ok(Arc::new(Desk {
             arrivals: Mutex::default(),
             has_arrivals: AtomicBool::new(false),
             woken: AtomicBool::new(false),
-            bell: EventFd::new().map_err(|error| OpenError::of("eventfd", error))?,
+            bell: bell.map_err(|error| OpenError::of("eventfd", error))?,
         }))
     }
 

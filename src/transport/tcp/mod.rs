@@ -169,7 +169,7 @@ impl TcpTransport {
             Some(listener) => listener,
             None => Listener::open(place, config)?,
         };
-        let desk = listener.add_desk(context)?;
+        let desk = listener.add_desk(context, config)?;
         let place = listener.place;
         // What one context was given is the secret of all.
         let config = Config {

@@ -17,7 +17,6 @@ use crate::sys::forks::ParentFd;
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
-use std::sync::Arc;
 
 /// The only peer's number.
 const PEER: PeerId = 0;
@@ -85,14 +84,6 @@ impl OnePeer {
     }
 }
 
-/// The desk of an endpoint that no listener is for.
-fn desk_of_one(config: &Config) -> Result<Arc<Desk>, OpenError> {
-    match Desk::new() {
-        Err(OpenError::Descriptors(error)) if sockets::has_raised_limit(&error, config) => Desk::new(),
-        made => made,
-    }
-}
-
 impl TcpTransport {
     /// Makes an endpoint with this address of a socket, which is to connect to a passive one. With port 0 it gets a port
     /// when it connects.
@@ -105,7 +96,7 @@ impl TcpTransport {
             socket: Some(socket),
             ..OnePeer::default()
         };
-        TcpTransport::new(desk_of_one(config)?, None, place, 0, Some(one_peer), config)
+        TcpTransport::new(Desk::new(config)?, None, place, 0, Some(one_peer), config)
     }
 
     /// Makes the endpoint of a call, which is to accept it.
@@ -116,7 +107,7 @@ impl TcpTransport {
             call: Some(call),
             ..OnePeer::default()
         };
-        let mut transport = TcpTransport::new(desk_of_one(config)?, None, place, 0, Some(one_peer), config)?;
+        let mut transport = TcpTransport::new(Desk::new(config)?, None, place, 0, Some(one_peer), config)?;
         transport.peers.number(&peer);
         Ok(transport)
     }

@@ -56,7 +56,8 @@ impl Passive {
     pub fn open(address: &[u8], config: &Config) -> Result<Passive, OpenError> {
         let (socket, place) = bind(address, config)?;
         let system = |error| OpenError::of("epoll", error);
-        let (epoll, timer) = (Epoll::new().map_err(system)?, TimerFd::new().map_err(system)?);
+        let epoll = sockets::with_more_descriptors(config, Epoll::new).map_err(system)?;
+        let timer = sockets::with_more_descriptors(config, TimerFd::new).map_err(system)?;
         epoll.add(timer.fd()).map_err(system)?;
         Ok(Passive {
             config: config.clone(),
@@ -81,7 +82,7 @@ impl Passive {
         self.door = match core::mem::replace(&mut self.door, Door::Broken) {
             Door::Closed(socket) => {
                 let listener = Listener::over(socket, self.place, &self.config)?;
-                let desk = listener.add_desk(CALL)?;
+                let desk = listener.add_desk(CALL, &self.config)?;
                 self.epoll.add(listener.fd()).map_err(failed)?;
                 Door::Open { listener, desk }
             }

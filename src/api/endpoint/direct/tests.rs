@@ -216,16 +216,19 @@ fn call(context: Context) -> SendCall {
     }
 }
 
-fn receive(end: &End, into: &Lent, context: Context) -> Result<(), NotBegun> {
-    let call = RecvCall {
+fn recv_call(context: Context) -> RecvCall {
+    RecvCall {
         kind: MessageKind::Untagged,
         source: FI_ADDR_UNSPEC,
         tag: 0,
         ignore: 0,
         flags: Flags::Endpoint,
         context,
-    };
-    end.recv(&call, &into.iov())
+    }
+}
+
+fn receive(end: &End, into: &Lent, context: Context) -> Result<(), NotBegun> {
+    end.recv(&recv_call(context), &into.iov())
 }
 
 fn iov(bytes: &[u8]) -> UserIov {

@@ -48,6 +48,25 @@ fn the_soft_limit_is_raised_when_it_is_reached() {
     assert_eq!(child.wait(), 0);
 }
 
+/// Those of FI_EP_MSG, too, whichever of their descriptors is the first that there is none for.
+#[test]
+fn an_endpoint_of_a_call_raises_the_limit() {
+    let child = Child::run(|| {
+        for left in 0..4 {
+            open_files::set_limits(300, 1000);
+            let mut passive = one_peer::passive(&counting());
+            let mut caller = one_peer::caller(&counting());
+            caller.call(&passive.local_address(), b"").unwrap();
+            let call = one_peer::next_call(&mut passive);
+            let mut full = take_all();
+            full.truncate(full.len() - left);
+            let made = TcpTransport::open_for_call(call, &counting());
+            assert!(made.is_ok(), "{left}");
+        }
+    });
+    assert_eq!(child.wait(), 0);
+}
+
 /// There is none to accept with: nobody spins, nobody is forgotten, and the connections that exist go on.
 #[test]
 fn who_cannot_be_accepted_waits() {

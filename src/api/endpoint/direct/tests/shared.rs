@@ -15,14 +15,7 @@ fn a_shared_context_serves_endpoints_made_for_it() {
     accept(b, b"yes").unwrap();
     Progress::progress(&**a);
     let into = Lent::new(&[8], 0);
-    let recv = RecvCall {
-        kind: MessageKind::Untagged,
-        source: FI_ADDR_UNSPEC,
-        tag: 0,
-        ignore: 0,
-        flags: Flags::Endpoint,
-        context: 7,
-    };
+    let recv = recv_call(7);
     assert_eq!(context.recv(&recv, &into.iov()), Ok(()));
     assert_eq!(context.unfinished(), (0, 1));
     let peek = RecvCall {
@@ -53,14 +46,7 @@ fn a_closed_endpoint_reports_the_receives_that_it_has_taken() {
     accept(b, b"yes").unwrap();
     Progress::progress(&**a);
     let into = Lent::new(&[8], 0);
-    let recv = RecvCall {
-        kind: MessageKind::Untagged,
-        source: FI_ADDR_UNSPEC,
-        tag: 0,
-        ignore: 0,
-        flags: Flags::Endpoint,
-        context: 7,
-    };
+    let recv = recv_call(7);
     assert_eq!(context.recv(&recv, &into.iov()), Ok(()));
     assert_eq!(a.send(&call(1), &iov(b"12345678")), Ok(()));
     b.close().unwrap();

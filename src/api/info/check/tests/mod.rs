@@ -489,3 +489,25 @@ fn what_is_refused() {
         assert_eq!(refused.unwrap_or(""), row.refused, "row {number}");
     }
 }
+
+/// Names of providers and of layers, and what a layer may stand on for them.
+#[test]
+fn names_of_layers_alone_leave_open_what_they_stand_on() {
+    let yes = ["tcp", "tcp;ofi_rxm", "OFI_RXM;TCP", "ofi_rxm", "tcp;^ofi_rxm"];
+    let no = [
+        "",
+        ";",
+        "^tcp",
+        "ofi_rxm;^tcp",
+        "ofi_rxm;^TCP",
+        "verbs;ofi_rxm",
+        "^ofi_rxm",
+    ];
+    for (names, may) in yes
+        .map(|names| (names, true))
+        .into_iter()
+        .chain(no.map(|names| (names, false)))
+    {
+        assert_eq!(may_stand_on(names, "tcp"), may, "{names}");
+    }
+}
