@@ -58,14 +58,14 @@ impl ShmTransport {
         done
     }
 
-    /// Reads the rings that are named, from the one on that had no turn the last time. If there are too many again, the hot ones,
+    /// Reads the rings that are named, from the one on that had no turn the last time. If a cold one has none again, the hot ones,
     /// which each poll reads first, have to wait for their turn as well.
     fn read_rung<S: Sink>(&mut self, sink: &mut S, budget: usize) -> usize {
         let first = self.rung.partition_point(|index| *index <= self.left_out);
         self.rung.rotate_left(first);
         let (mut done, mut left_out) = (0, None);
         while let Some(index) = self.rung.pop() {
-            if done >= budget {
+            if done >= budget && self.inbox.is_cold_with_news(index) {
                 left_out.get_or_insert(index);
             }
             done += self.read_ring(index, sink, budget.saturating_sub(done));

@@ -249,6 +249,11 @@ impl Inbox {
         }
     }
 
+    pub(in super::super) fn is_cold_with_news(&self, index: usize) -> bool {
+        self.get(index)
+            .is_some_and(|inbound| !inbound.hot && inbound.has_news())
+    }
+
     /// Cools all hot rings. What has come in them is rung for, as their senders have not.
     #[cold]
     pub(in super::super) fn cool_all(&mut self, header: &FileHeader) {
