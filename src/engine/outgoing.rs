@@ -93,6 +93,8 @@ pub(super) struct Outgoing {
     pub kind: MessageKind,
     pub stage: Stage,
     pub level: CompletionLevel,
+    /// A write that may be reported once it has left. `level` says nothing of operations on memory, which are all acknowledged.
+    pub ends_when_left: bool,
     pub fence: bool,
     pub tell: Tell,
     pub holds: Holds,
@@ -138,6 +140,7 @@ impl Outgoing {
             kind: MessageKind::Untagged,
             stage: Stage::Queued,
             level,
+            ends_when_left: false,
             fence: false,
             tell,
             holds: Holds::NOTHING,
@@ -454,7 +457,7 @@ impl Core {
             .get(id)
             .is_some_and(|send| !matches!(send.op, OutgoingOp::Message))
         {
-            return self.operation_started(to, id, packet);
+            return self.operation_started(to, id, packet, report);
         }
         let peer = self.peer(to);
         peer.requested_next = true;

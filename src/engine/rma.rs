@@ -35,6 +35,7 @@ impl Outgoing {
             tag,
             data: rma.data,
             local: LocalBuffer::new(&rma.local, inject),
+            ends_when_left: rma.access == Access::Write && rma.level == CompletionLevel::Inject,
             fence: rma.fence,
             ..Outgoing::bare(rma.to, op, rma.local.len(), level, rma.tell, rma.context)
         }

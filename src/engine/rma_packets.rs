@@ -4,7 +4,7 @@
 //! Called by `outgoing` and `pushing`, which know when a packet may go; what is not queued is pushed by `rma`.
 
 use super::endpoint::Engine;
-use super::op::{AtomicTarget, RemoteIov};
+use super::op::{AtomicTarget, RemoteIov, Report};
 use super::outgoing::{Holds, LocalBuffer, NextPacket, Outgoing, Purpose, Stage};
 use super::outgoing_op::{OutgoingOp, RemoteSide};
 use super::pieces;
@@ -106,9 +106,11 @@ impl Core {
             return NextPacket::bare(purpose, header);
         };
         let at = send.at;
-        let (flags, total) = if at + len == send.len { (flags, data) } else { (0, 0) };
+        let behind = send.len - (at + len);
+        let (flags, total) = if behind == 0 { (flags, data) } else { (0, behind as u64) };
+        let ack = if self.is_told_unheard(to, send) { 0 } else { flag::ACK };
         let header = Header {
-            flags: flags | flag::ACK,
+            flags: flags | ack,
             total,
             ..Header::new(Packet::Write, 0)
         };
@@ -119,6 +121,16 @@ impl Core {
             at,
             len,
         }
+    }
+
+    /// Whether a write in parts is reported when the last has left.
+    fn is_told_unheard(&self, to: PeerId, send: &Outgoing) -> bool {
+        let OutgoingOp::Write(remote_side) = &send.op else {
+            return false;
+        };
+        let remote = remote_side.iov(send.tag, send.len);
+        let is_known = || remote.only().is_some_and(|part| self.knows(to, &part));
+        send.ends_when_left && send.len > self.limits_to(to).short_write() && is_known()
     }
 
     /// How many bytes of a write go with its next packet, behind a list of its remote pieces. None: they are offered. Only
@@ -152,7 +164,7 @@ impl Core {
     }
 
     /// A packet of the RMA or atomic operation at the front of the queue was pushed: the only one, or a part of a write.
-    pub(super) fn operation_started(&mut self, to: PeerId, id: Id, packet: &NextPacket) {
+    pub(super) fn operation_started(&mut self, to: PeerId, id: Id, packet: &NextPacket, report: &mut impl Report) {
         let (header, short_read) = (&packet.header, self.limits_to(to).short_read());
         let Some(send) = self.sends.get_mut(id) else { return };
         if header.packet == Packet::Write {
@@ -200,22 +212,34 @@ impl Core {
         if header.packet == Packet::Read && !long {
             self.await_answer(to);
         }
-        let Some(id) = short.then_some(id) else { return };
-        if let Some(send) = self.sends.remove(id) {
-            // It may have been offered, without finding room, before its memory was known.
-            self.release(to, id, send.holds);
-            let kind = match send.op {
-                OutgoingOp::AtomicSent(_) => ShortKind::Atomic,
-                OutgoingOp::Write(RemoteSide::One { key }) => ShortKind::FirstWrite { addr: send.tag, key },
-                _ => ShortKind::Write,
-            };
-            let short = ShortOp {
-                context: send.context,
-                len: send.len,
-                tell: send.tell,
-                kind,
-            };
-            self.expect_ack(to, short);
+        if short {
+            self.short_operation_left(to, id, report);
         }
+    }
+
+    /// All of a write or base atomic was pushed, which the target acknowledges with `Acked`.
+    fn short_operation_left(&mut self, to: PeerId, id: Id, report: &mut impl Report) {
+        let Some(send) = self.sends.remove(id) else { return };
+        // It may have been offered, without finding room, before its memory was known.
+        self.release(to, id, send.holds);
+        let addr = send.tag;
+        let kind = match send.op {
+            OutgoingOp::AtomicSent(_) => ShortKind::Atomic,
+            OutgoingOp::Write(RemoteSide::One { key }) if self.is_told_unheard(to, &send) => {
+                ShortKind::UnheardWrite { addr, key }
+            }
+            OutgoingOp::Write(RemoteSide::One { key }) => ShortKind::FirstWrite { addr, key },
+            _ => ShortKind::Write,
+        };
+        let short = ShortOp {
+            context: send.context,
+            len: send.len,
+            tell: send.tell,
+            kind,
+        };
+        if matches!(kind, ShortKind::UnheardWrite { .. }) {
+            report.report(short.end(to, None));
+        }
+        self.expect_ack(to, short);
     }
 }

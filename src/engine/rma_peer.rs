@@ -90,6 +90,8 @@ pub(super) struct RmaPeer {
     pub gathered: usize,
     /// Successes to be acknowledged with the next `Acked`.
     pub acks: u64,
+    /// It is to go: the peer waits for one of them, or they have waited long enough, or are many.
+    pub acks_due: bool,
     /// It is in `Core::acks_later`.
     pub acks_later: bool,
     /// Among them are writes to memory of which each further write is to be waited for.
@@ -182,12 +184,14 @@ impl Core {
     /// A peer's short write or base atomic is done.
     #[inline]
     pub(super) fn ack(&mut self, to: PeerId) {
-        self.peer(to).rma_mut().acks += 1;
+        let rma = self.peer(to).rma_mut();
+        rma.acks += 1;
+        rma.acks_due = true;
         self.wake(to);
     }
 
-    /// A peer's short write is done. If nobody waits for the acknowledgement, it goes with other packets, or when there is
-    /// nothing else to do.
+    /// A peer's short write is done. If nobody waits for the acknowledgement, it goes with one that is waited for, or when there
+    /// is nothing else to do.
     /// `counted`: somebody hears of each access to that region, and may close it then (FI_MR_SINGLE_USE).
     #[inline]
     pub(super) fn ack_write(&mut self, to: PeerId, header: &Header, counted: bool) {
@@ -198,6 +202,7 @@ impl Core {
         }
         rma.acks += 1;
         let many = rma.acks >= ACKS_LATER;
+        rma.acks_due |= many;
         if !core::mem::replace(&mut rma.acks_later, true) {
             self.acks_later.push(to);
         }
@@ -220,7 +225,8 @@ impl Core {
                 continue;
             };
             rma.acks_later = false;
-            if rma.acks > 0 {
+            rma.acks_due |= rma.acks > 0;
+            if rma.acks_due {
                 self.wake(to);
             }
         }
@@ -229,7 +235,9 @@ impl Core {
     /// A peer's short write or base atomic is refused. The same `Acked` counts those before it, so the right one fails.
     #[cold]
     pub(super) fn refuse_short(&mut self, refusal: &Refusal, report: &mut impl Report) {
-        let before = std::mem::take(&mut self.peer(refusal.from).rma_mut().acks);
+        let rma = self.peer(refusal.from).rma_mut();
+        rma.acks_due = false;
+        let before = std::mem::take(&mut rma.acks);
         let header = Header {
             flags: flag::FAILED,
             data: refusal_code(refusal.error),
@@ -267,16 +275,16 @@ impl Core {
     /// The `Acked` that is due.
     pub(super) fn ack_due(&self, to: PeerId) -> Option<Header> {
         let rma = self.peers.get(to as usize)?.rma.as_ref()?;
-        (rma.acks > 0).then(|| Header {
+        rma.acks_due.then(|| Header {
             flags: if rma.acks_each { flag::ACK } else { 0 },
             total: rma.acks,
             ..Header::new(Packet::Acked, 0)
         })
     }
 
-    /// Whether any answer waits to go to this peer.
+    /// Whether any answer is to go to this peer now.
     pub(super) fn owes_answers(&self, to: PeerId) -> bool {
-        let owes = |peer: &Peer| peer.answers() > 0 || peer.rma.as_ref().is_some_and(|rma| rma.acks > 0);
+        let owes = |peer: &Peer| peer.answers() > 0 || peer.rma.as_ref().is_some_and(|rma| rma.acks_due);
         self.peers.get(to as usize).is_some_and(owes)
     }
 
@@ -291,6 +299,7 @@ impl Core {
     pub(super) fn acks_given(&mut self, to: PeerId, acks: u64) {
         let rma = self.peer(to).rma_mut();
         rma.acks = rma.acks.saturating_sub(acks);
+        rma.acks_due = false;
         rma.acks_each = false;
     }
 
