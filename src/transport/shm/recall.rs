@@ -29,8 +29,8 @@ struct Unread {
 enum Place {
     /// In the ring. `end`: the position behind it.
     Record { rows: Rows, record: Record, end: u64 },
-    /// In the dialogue.
-    Turn,
+    /// A part of our turn of the dialogue. `ends`: when it is carried out, all of them are.
+    Part { part: usize, ends: bool },
 }
 
 impl Unread {
@@ -41,6 +41,17 @@ impl Unread {
                 Some((rows, *record))
             }
             _ => None,
+        }
+    }
+
+    fn is_carried_out(&self) -> bool {
+        matches!(self.recall, Recall::Write(_) | Recall::Read(..))
+    }
+
+    fn part(&self) -> Option<usize> {
+        match self.place {
+            Place::Part { part, .. } => Some(part),
+            Place::Record { .. } => None,
         }
     }
 }
@@ -108,7 +119,7 @@ impl Outbound {
             reader.pass(record);
             let end = reader.position();
             if turn.take_if(|position| end > *position).is_some() {
-                unread.push(self.unread_turn(&mut judge));
+                unread.extend(self.unread_parts(&mut judge));
             }
             let header = Header::from_words(rows.read_header(record));
             // A record without an engine's header is a request for help: it stays, and may be overtaken.
@@ -117,21 +128,32 @@ impl Outbound {
             unread.push(Unread { place, recall });
         }
         if turn.is_some() {
-            unread.push(self.unread_turn(&mut judge));
+            unread.extend(self.unread_parts(&mut judge));
         }
         let first = unread.iter().find(|unread| !matches!(unread.recall, Recall::Leave));
-        matches!(first?.recall, Recall::Write(_) | Recall::Read(..)).then_some(unread)
+        first?.is_carried_out().then_some(unread)
     }
 
-    /// Our last turn, which the peer has not read.
-    fn unread_turn(&self, judge: &mut impl FnMut(&Header, usize) -> Recall) -> Unread {
-        let said = self
-            .said_last()
-            .and_then(|(words, body)| Some((Header::from_words(words)?, body.len())));
-        Unread {
-            place: Place::Turn,
-            recall: said.map_or(Recall::Stop, |(header, len)| judge(&header, len)),
+    /// The parts of our last turn that the peer has not read.
+    fn unread_parts(&self, judge: &mut impl FnMut(&Header, usize) -> Recall) -> Vec<Unread> {
+        let mut recall = |part| {
+            let (words, body) = self.said(part)?;
+            Some(judge(&Header::from_words(words)?, body.len()))
+        };
+        let unread = |part| Unread {
+            recall: recall(part).unwrap_or(Recall::Stop),
+            place: Place::Part { part, ends: false },
+        };
+        let mut parts: Vec<Unread> = self.unheard_parts().map(unread).collect();
+        let are_all = parts.iter().all(Unread::is_carried_out);
+        if let Some(Unread {
+            place: Place::Part { ends, .. },
+            ..
+        }) = parts.last_mut()
+        {
+            *ends = are_all;
         }
+        parts
     }
 
     /// The position from which on records are written anew. The word that ends the small ring stays, and with it what is before
@@ -144,8 +166,8 @@ impl Outbound {
     fn carry_out(&mut self, seen: u64, unread: &[Unread]) -> usize {
         let ours = self.first_of_ours(seen);
         let (mut done, mut stopped, mut left) = (0, false, Vec::new());
-        if self.is_heard() && unread.iter().any(|one| matches!(one.place, Place::Turn)) {
-            return 0; // it was read meanwhile, which `seen` does not tell
+        if !unread.iter().filter_map(Unread::part).eq(self.unheard_parts()) {
+            return 0; // some were read meanwhile, which `seen` does not tell
         }
         for one in unread {
             if !stopped && self.carry_out_one(one) {
@@ -190,8 +212,8 @@ impl Outbound {
                 let body = unsafe { rows.body(*record) };
                 (body.as_mut_ptr(), body.len())
             }
-            Place::Turn => {
-                let Some((_, body)) = self.said_last() else {
+            Place::Part { part, .. } => {
+                let Some((_, body)) = self.said(*part) else {
                     return false;
                 };
                 (body.as_ptr().cast_mut(), body.len())
@@ -205,7 +227,8 @@ impl Outbound {
         }
         match &one.place {
             Place::Record { rows, record, .. } => rows.write_header(*record, RECALLED),
-            Place::Turn => self.take_back_turn(),
+            Place::Part { ends: true, .. } => self.take_back_turn(),
+            Place::Part { part, .. } => self.replace_said(*part, RECALLED),
         }
         true
     }

@@ -10,14 +10,14 @@
 //! writer's ring before which it belongs, so the two keep one order: a reader looks at the ring, then here, and takes a turn
 //! before the record that stands at its position.
 //!
-//! A message or an answer of several packets is a turn of several parts, each in lines of its own, so that one is read while the
+//! A message, a write or an answer of several packets is a turn of several parts, each in lines of its own, so that one is read while the
 //! next is written. Only with the last the next turn is the reader's.
 //!
 //! - `sides`: what a sender says and a receiver hears; `room`: how memory for long turns comes to be; `places`: where in it a
 //!   long body goes, so that its writer's processor has the lines.
 //!
 //! This file is what the two sides share. Opened by `ShmTransport` and `housekeeping`. Of the engine's headers it knows which are
-//! the parts of one message or answer.
+//! the parts of one message, write or answer.
 
 mod places;
 mod room;
@@ -25,23 +25,25 @@ mod sides;
 
 use super::lane::{DIALOGUE_BYTES, LargeMap, Ring};
 use super::ring::LINE;
-use crate::engine::wire::Packet;
+use crate::engine::wire::{Packet, flag};
 use crate::sys::shared::FileMap;
+use core::ops::Range;
 use core::ptr::NonNull;
-use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 use places::Places;
 pub(super) use room::{RoomWish, room_needed};
 pub(super) use sides::{Said, is_said};
 use std::sync::{Arc, OnceLock};
 
 // The word of a part, from the top: the low bits of its turn's number, those of the position, whether the turn goes on behind it,
-// whether a long body lies in the second place, and the length of the body.
-const LOW_BITS: u32 = 16;
-const FIELD_BITS: u32 = 24;
+// in which unit of the room a long body begins, and the length of the body.
+const LOW_BITS: u32 = 20;
+const FIELD_BITS: u32 = 22;
 const FIELD: u64 = (1 << FIELD_BITS) - 1;
-const GOES_ON: u64 = 1 << 15;
-const SECOND: u64 = 1 << 14;
-const LEN: u64 = SECOND - 1;
+const GOES_ON: u64 = 1 << 19;
+const UNIT_AT: u32 = 15;
+const LEN: u64 = (1 << UNIT_AT) - 1;
+const _: () = assert!(LOW_BITS + 2 * FIELD_BITS == u64::BITS && UNITS as u64 * (LEN + 1) <= GOES_ON);
 
 const HEADER_AT: usize = 8;
 /// A body that fits follows the header at once. Longer ones begin with the second line, as the other side looks at the first
@@ -50,13 +52,17 @@ const BODY_AT: usize = HEADER_AT + 32;
 const BESIDE_HEADER: usize = LINE - BODY_AT;
 /// The longest body that fits the lines. Longer ones lie behind the large ring.
 const SHORT: usize = DIALOGUE_BYTES - LINE;
-/// The longest body: that of a packet.
-pub(super) const LONGEST: usize = super::config::MAX_BODY;
+/// The longest body: that of a write.
+pub(super) const LONGEST: usize = super::config::MAX_WRITE;
 const _: () = assert!(LONGEST as u64 <= LEN);
 /// The most parts of a turn.
 const PARTS: usize = 8;
-/// The longest message, and the longest answer, that is one turn.
-pub(super) const LONGEST_TURN: usize = PARTS * LONGEST;
+/// The longest message, write and answer that is one turn.
+pub(super) const LONGEST_TURN: usize = UNITS * UNIT;
+/// What room the bodies of messages and answers take; those of writes take up to two.
+const UNIT: usize = super::config::MAX_BODY;
+const UNITS: usize = PARTS;
+const _: () = assert!(2 * LONGEST <= LONGEST_TURN);
 /// Behind the long bodies are the lines of the parts after the first, not side by side, as some processors fetch two at a time.
 const STEP: usize = 2 * LINE;
 /// What is behind the large ring, in whole pages.
@@ -64,6 +70,7 @@ pub(super) const ROOM: usize = (LONGEST_TURN + PARTS * STEP).next_multiple_of(40
 const FIRST: u8 = Packet::First as u8;
 const SEGMENT: u8 = Packet::Segment as u8;
 const REPLY: u8 = Packet::Reply as u8;
+const WRITE: u8 = Packet::Write as u8;
 /// A count of parts: that of turns above, and below that of the parts of the turn under way.
 const PART_BITS: u32 = 4;
 const _: () = assert!(PARTS < 1 << PART_BITS);
@@ -82,6 +89,8 @@ pub(super) struct Dialogue {
     /// Parts so far of the turn under way, and the line of the next one.
     part: AtomicU64,
     here: AtomicPtr<u8>,
+    /// Where in the room the body of the next part goes: behind those of the parts so far.
+    unit: AtomicUsize,
     /// Bytes of our message that are still to come in this turn.
     left: AtomicU64,
     places: Places,
@@ -106,6 +115,7 @@ impl Dialogue {
             turn: AtomicU64::new(0),
             part: AtomicU64::new(0),
             here: AtomicPtr::new(lines.as_ptr()),
+            unit: AtomicUsize::new(0),
             left: AtomicU64::new(0),
             places: Places::default(),
             first,
@@ -142,8 +152,7 @@ impl Dialogue {
 
     #[inline(always)]
     fn word(&self) -> &AtomicU64 {
-        // SAFETY: aligned and mapped; as the first word of the lines of a part, it is only used atomically.
-        unsafe { &*self.here().cast::<AtomicU64>() }
+        word_at(self.here())
     }
 
     /// The upper part of the word of the next part.
@@ -168,43 +177,76 @@ impl Dialogue {
         if goes_on && !self.may_go_on() {
             return None;
         }
-        let (header, body) = self.contents(word)?;
+        let (header, body) = self.contents(self.here(), self.part(), word)?;
         Some((header, body, goes_on))
     }
 
-    /// Header and body of the next part, of which this is the word.
+    /// Header and body of a part whose lines begin here, and of which this is the word.
     #[inline(always)]
-    fn contents(&self, word: u64) -> Option<([u64; 4], &[u8])> {
+    fn contents(&self, here: *mut u8, part: usize, word: u64) -> Option<([u64; 4], &[u8])> {
         let len = (word & LEN) as usize;
-        let body: *const u8 = self.place(len, usize::from(word & SECOND != 0))?;
+        let body: *const u8 = self.place(here, part, len, unit_of(word))?;
         // SAFETY: the header lies in the lines, aligned, and `place` has as many bytes. A peer that breaks the protocol can
         // change them meanwhile, nothing else; `wire::Header::from_words` checks whatever it is given.
         unsafe {
-            let header = self.here().add(HEADER_AT).cast::<[u64; 4]>().read();
+            let header = here.add(HEADER_AT).cast::<[u64; 4]>().read();
             Some((header, core::slice::from_raw_parts(body, len)))
         }
     }
 
-    /// Header and body of this side's last turn, which the other side has not taken. None: it is of several parts.
-    fn last(&self) -> Option<([u64; 4], &[u8])> {
-        let word = self.word().load(Ordering::Relaxed);
-        let is_whole = word & GOES_ON == 0 && self.part() == 0;
-        self.contents(word).filter(|_| is_whole)
+    /// Header and body of a part of this side's last turn, which the other side has not taken.
+    fn said(&self, part: usize) -> Option<([u64; 4], &[u8])> {
+        let here = self.lines_of(part)?;
+        self.contents(here, part, word_at(here).load(Ordering::Relaxed))
     }
 
-    /// Takes back this side's last turn, which is of one part. The other side has not taken it, and must not read now (`exclusion`).
-    fn unsay(&self) {
-        let before = self.turn() - 1;
+    /// Such a part was carried out without the other side, which goes over it by this header. It must not read now (`exclusion`).
+    fn replace_header(&self, part: usize, header: [u64; 4]) {
+        if let Some(here) = self.lines_of(part) {
+            // SAFETY: the header lies in the lines, aligned.
+            unsafe { here.add(HEADER_AT).cast::<[u64; 4]>().write(header) };
+        }
+    }
+
+    /// Takes back the parts of this side's last turn that the other side has not taken: its turn goes on behind those that were, or
+    /// is still to begin. The other side must not read now (`exclusion`).
+    fn unsay(&self, parts: Range<usize>) {
+        let before = if self.is_open() { self.turn() } else { self.turn() - 1 };
+        let Some(here) = self.lines_of(parts.start) else { return };
+        let unit = unit_of(word_at(here).load(Ordering::Relaxed));
+        self.unit
+            .store(if parts.start == 0 { 0 } else { unit }, Ordering::Relaxed);
         self.turn.store(before, Ordering::Relaxed);
-        // No side waits for a turn of that number: the other has written it, or it is 0.
-        self.word()
-            .store((before & FIELD) << FIELD_BITS << LOW_BITS, Ordering::Relaxed);
+        self.part.store(parts.start as u64, Ordering::Relaxed);
+        self.here.store(here, Ordering::Relaxed);
+        for part in parts {
+            // No side waits for a turn of that number: the other has written it, or it is 0.
+            let word = if part == 0 {
+                (before & FIELD) << FIELD_BITS << LOW_BITS
+            } else {
+                0
+            };
+            if let Some(here) = self.lines_of(part) {
+                word_at(here).store(word, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Where the lines of a part begin.
+    fn lines_of(&self, part: usize) -> Option<*mut u8> {
+        if part == 0 {
+            return Some(self.lines.as_ptr());
+        }
+        let room = self.room().filter(|_| part < PARTS)?;
+        // SAFETY: there are lines for as many parts.
+        Some(unsafe { line_of(room, part) })
     }
 
     /// Whether the next turn is this side's, or goes on, and there is room for such a body.
     #[inline(always)]
     pub(super) fn may_say(&self, len: usize) -> bool {
-        self.is_ours() && (len <= SHORT || self.has_room_for(len))
+        let is_short = len <= BESIDE_HEADER || len <= SHORT && self.part() == 0;
+        self.is_ours() && (is_short || self.has_room_for(len))
     }
 
     /// Whether this side's turn goes on.
@@ -218,13 +260,17 @@ impl Dialogue {
         self.part() + 1 < PARTS && self.room().is_some()
     }
 
+    fn unit(&self) -> usize {
+        self.unit.load(Ordering::Relaxed)
+    }
+
     /// The memory behind the large ring, once there is one.
     fn room(&self) -> Option<NonNull<u8>> {
         self.long.get()?.dialogue()
     }
 
     fn has_room_for(&self, len: usize) -> bool {
-        len <= LONGEST && self.room().is_some()
+        is_in_room(self.unit(), len) && self.room().is_some()
     }
 
     #[inline(always)]
@@ -238,71 +284,90 @@ impl Dialogue {
         unsafe { self.room_wanted.as_ref() }
     }
 
-    /// Where the body of the next part goes, or is. A long one of a turn of one part may be in the second place, that of a second
-    /// part.
+    /// Where the body of a part goes, or is, whose lines begin `here`. A long one is in this unit of the room and behind it.
     #[inline(always)]
-    fn place(&self, len: usize, second: usize) -> Option<*mut u8> {
+    fn place(&self, here: *mut u8, part: usize, len: usize, unit: usize) -> Option<*mut u8> {
         if len <= BESIDE_HEADER {
             // SAFETY: within the first of the lines.
-            return Some(unsafe { self.here().add(BODY_AT) });
+            return Some(unsafe { here.add(BODY_AT) });
         }
-        if len <= SHORT && self.part() == 0 {
+        if len <= SHORT && part == 0 {
             // SAFETY: within the lines.
             return Some(unsafe { self.lines.as_ptr().add(LINE) });
         }
-        let at = if self.part() == 0 { second } else { self.part() };
-        let room = self.room().filter(|_| len <= LONGEST)?;
-        // SAFETY: there is room for as many parts, of which there are two at least.
-        Some(unsafe { room.as_ptr().add(at * LONGEST) })
+        let room = self.room().filter(|_| is_in_room(unit, len))?;
+        // SAFETY: within the room.
+        Some(unsafe { room.as_ptr().add(unit * UNIT) })
     }
 
-    /// Which place the long body of such a packet goes to. That of a first part leaves the second to the next.
+    /// Where the long body of such a packet goes: a turn of one part has two places, one behind the other. That of a first part leaves
+    /// what is behind it to the next.
     #[inline(never)]
-    fn place_for(&self, header: [u64; 4]) -> usize {
+    fn unit_for(&self, header: [u64; 4], len: usize) -> usize {
         match (header[0] as u8, header[2]) {
+            _ if self.part() > 0 => self.unit(),
             (FIRST | SEGMENT, _) | (REPLY, 1..) => 0,
-            _ => self.places.next(),
+            (WRITE, _) if behind_write(header) > 0 => 0,
+            _ => self.places.next() * units(len),
         }
     }
 
-    /// A long body was written to a place.
+    /// A long body was written there.
     #[inline(never)]
-    fn filled(&self, place: usize, len: usize, goes_on: bool) {
+    fn filled(&self, unit: usize, len: usize, goes_on: bool) {
+        self.unit
+            .store(if goes_on { unit + units(len) } else { 0 }, Ordering::Relaxed);
         if self.part() == 0 {
-            let other = if goes_on { None } else { self.place(len, 1 - place) };
+            let place = usize::from(unit > 0);
+            let other = (1 - place) * units(len);
+            let other = if goes_on {
+                None
+            } else {
+                self.place(self.here(), 0, len, other)
+            };
             self.places.wrote(place, other, len);
         }
     }
 
-    /// Writes the next part, which this side `may_say`. `position`: that of the ring that goes the same way. `fill` puts the body
-    /// in its place. None if there is no room.
+    /// Writes the next part, of this number in its turn, which this side `may_say`. `position`: that of the ring that goes the same
+    /// way. `fill` puts the body in its place. None if there is no room.
     #[inline(always)]
-    fn say(&self, header: [u64; 4], len: usize, position: u64, fill: impl FnOnce(&mut [u8])) -> Option<()> {
-        let second = if len > SHORT { self.place_for(header) } else { 0 };
-        let place = self.place(len, second)?;
+    fn say(
+        &self,
+        part: usize,
+        header: [u64; 4],
+        len: usize,
+        position: u64,
+        fill: impl FnOnce(&mut [u8]),
+    ) -> Option<()> {
+        let here = self.here();
+        let is_long = len > SHORT || part > 0;
+        let unit = if is_long { self.unit_for(header, len) } else { 0 };
+        let place = self.place(here, part, len, unit)?;
         // SAFETY: as many bytes are there; it is this side's turn, so only a peer that breaks the protocol uses them meanwhile.
         fill(unsafe { core::slice::from_raw_parts_mut(place, len) });
         // SAFETY: the header lies in the lines, aligned.
-        unsafe { self.here().add(HEADER_AT).cast::<[u64; 4]>().write(header) };
+        unsafe { here.add(HEADER_AT).cast::<[u64; 4]>().write(header) };
         let goes_on = self.more_follows(header, len) && self.may_go_on();
-        let low = len as u64 | (second as u64 * SECOND) | if goes_on { GOES_ON } else { 0 };
+        let low = len as u64 | (unit as u64) << UNIT_AT | if goes_on { GOES_ON } else { 0 };
         // SYNC POINT turn: release.
-        self.word()
-            .store(self.next_word(position) << LOW_BITS | low, Ordering::Release);
-        if len > SHORT {
-            self.filled(second, len, goes_on);
+        word_at(here).store(self.next_word(position) << LOW_BITS | low, Ordering::Release);
+        if is_long {
+            self.filled(unit, len, goes_on);
         }
         self.pass(goes_on);
         Some(())
     }
 
-    /// Whether this is not the last packet of its message or answer.
+    /// Whether this is not the last packet of its message, write or answer.
     #[inline(always)]
-    fn more_follows(&self, [first, _, data, total]: [u64; 4], len: usize) -> bool {
+    fn more_follows(&self, header: [u64; 4], len: usize) -> bool {
+        let [first, _, data, total] = header;
         let all = match first as u8 {
             FIRST => total,
             SEGMENT => self.left.load(Ordering::Relaxed),
             REPLY => return data > 0,
+            WRITE => return behind_write(header) > 0,
             _ => return false,
         };
         let left = all.saturating_sub(len as u64);
@@ -316,7 +381,7 @@ impl Dialogue {
     fn heard(&self, goes_on: bool) {
         let word = self.word().load(Ordering::Relaxed);
         if word & LEN > SHORT as u64 {
-            self.places.read(usize::from(word & SECOND != 0));
+            self.places.read(usize::from(unit_of(word) > 0));
         }
         if self.part() > 0 {
             self.word().store(0, Ordering::Relaxed);
@@ -355,15 +420,20 @@ impl Dialogue {
     }
 }
 
-/// For tests that write lengths as a peer may.
+/// For tests that write words as a peer may: a bit of the unit, and the word of a turn.
 #[cfg(test)]
-pub(super) const SECOND_PLACE: usize = SECOND as usize;
+pub(super) const SECOND_UNIT: usize = 1 << UNIT_AT;
+
+#[cfg(test)]
+pub(super) fn word(turn: u64, position: u64, low: u64) -> u64 {
+    (turn << FIELD_BITS | position) << LOW_BITS | low
+}
 
 #[cfg(test)]
 impl Dialogue {
     /// Whether the body of the last turn, which is of one part, was put into the second place.
     pub(super) fn is_in_second_place(&self) -> bool {
-        self.word().load(Ordering::Relaxed) & SECOND != 0
+        unit_of(self.word().load(Ordering::Relaxed)) > 0
     }
 
     /// As if so many turns had passed.
@@ -379,11 +449,40 @@ impl Dialogue {
         }
         // SAFETY: as in `say`.
         unsafe { self.here().add(HEADER_AT).cast::<[u64; 4]>().write(header) };
-        let low = len as u64 & (SECOND | LEN) | if goes_on { GOES_ON } else { 0 };
+        let low = len as u64 & (GOES_ON - 1) | if goes_on { GOES_ON } else { 0 };
         self.word()
             .store(self.next_word(position) << LOW_BITS | low, Ordering::Release);
         self.pass(goes_on);
     }
+}
+
+/// How many bytes of a write follow this packet of it.
+#[inline(always)]
+fn behind_write([first, _, _, total]: [u64; 4]) -> u64 {
+    let has_data = (first >> 8) as u8 & flag::DATA != 0;
+    if has_data { 0 } else { total }
+}
+
+/// Where in the room the body of a part is that has this word.
+#[inline(always)]
+fn unit_of(word: u64) -> usize {
+    ((word % GOES_ON) >> UNIT_AT) as usize
+}
+
+/// How many units a body takes.
+fn units(len: usize) -> usize {
+    len.div_ceil(UNIT)
+}
+
+fn is_in_room(unit: usize, len: usize) -> bool {
+    len <= LONGEST && unit * UNIT + len <= LONGEST_TURN
+}
+
+/// The word of the part whose lines begin here.
+#[inline(always)]
+fn word_at<'a>(lines: *mut u8) -> &'a AtomicU64 {
+    // SAFETY: aligned and mapped; as the first word of the lines of a part, it is only used atomically.
+    unsafe { &*lines.cast::<AtomicU64>() }
 }
 
 /// The line of a part after the first.

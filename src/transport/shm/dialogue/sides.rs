@@ -8,20 +8,23 @@ use super::super::delivery::{Delivery, deliver};
 use super::super::fill;
 use super::super::inbound::Inbound;
 use super::super::outbound::{Outbound, Written};
-use super::{Dialogue, LONGEST_TURN};
+use super::{Dialogue, LONGEST_TURN, PART_BITS};
 use crate::engine::port::Sink;
 use crate::engine::wire::{self, Packet};
+use core::ops::Range;
 use core::sync::atomic::Ordering;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// What we have said last; nothing yet, if that is of no parts.
+/// What we have said last; nothing that is still to be heard, if that is of no parts.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in super::super) struct Said {
     /// `Dialogue::parts`, once it is read.
     parts: u64,
     /// Where its turn stands among the records of our ring.
     position: u64,
+    /// How many parts its turn has so far.
+    of_turn: usize,
 }
 
 /// Whether such a packet may begin a turn: it answers another, or is answered with one turn.
@@ -80,9 +83,10 @@ impl Outbound {
             return Written::Gone;
         };
         let position = self.producer.position();
-        let begins = !dialogue.is_open();
+        let part = dialogue.part();
+        let begins = part == 0 || self.said.parts == 0;
         let header = [first, second, third, fourth];
-        let said = dialogue.say(header, len, position, |room| {
+        let said = dialogue.say(part, header, len, position, |room| {
             // SAFETY: the caller's promise. No memory that may be sent is the dialogue's.
             unsafe {
                 match len >= fill::LONG && is_answer_in_parts(header) {
@@ -101,6 +105,7 @@ impl Outbound {
         self.said = Said {
             parts: dialogue.parts(),
             position: if begins { position } else { self.said.position },
+            of_turn: part + 1,
         };
         self.producer.behind_a_turn();
         self.announce()
@@ -125,15 +130,40 @@ impl Outbound {
         (!self.is_heard()).then_some(self.said.position)
     }
 
-    /// Header and body of our last turn, which the peer has not read.
-    pub(in super::super) fn said_last(&self) -> Option<([u64; 4], &[u8])> {
-        self.dialogue.as_ref()?.last()
+    /// Which parts of our last turn the peer has not read.
+    pub(in super::super) fn unheard_parts(&self) -> Range<usize> {
+        if self.is_heard() {
+            return 0..0;
+        }
+        let Said { parts, of_turn, .. } = self.said;
+        let heard = self.ring.heard().load(Ordering::Acquire);
+        // The peer may have written anything.
+        let is_begun = heard >> PART_BITS == (parts - 1) >> PART_BITS;
+        let first = if is_begun {
+            (heard % (1 << PART_BITS)) as usize
+        } else {
+            0
+        };
+        first.min(of_turn)..of_turn
     }
 
-    /// Our last turn was carried out without the peer, so the next one is ours again. See `Dialogue::unsay`.
-    pub(in super::super) fn take_back_turn(&mut self) {
+    /// Header and body of one of them.
+    pub(in super::super) fn said(&self, part: usize) -> Option<([u64; 4], &[u8])> {
+        self.dialogue.as_ref()?.said(part)
+    }
+
+    /// One of them was carried out without the peer, who goes over it by this header. See `Dialogue::replace_header`.
+    pub(in super::super) fn replace_said(&self, part: usize, header: [u64; 4]) {
         if let Some(dialogue) = &self.dialogue {
-            dialogue.unsay();
+            dialogue.replace_header(part, header);
+        }
+    }
+
+    /// All of them were carried out without the peer, so the next part is ours again. See `Dialogue::unsay`.
+    pub(in super::super) fn take_back_turn(&mut self) {
+        let parts = self.unheard_parts();
+        if let Some(dialogue) = self.dialogue.as_ref().filter(|_| !parts.is_empty()) {
+            dialogue.unsay(parts);
         }
         self.said = Said::default();
     }

@@ -182,9 +182,10 @@ impl Outbound {
         let is_rest = match header.packet {
             Packet::Segment => true,
             Packet::Reply => header.total > 0,
+            Packet::Write => self.is_speaking(),
             _ => false,
         };
-        // The rest of a message or an answer, or that one was fetched, says nothing of whether we answer each other.
+        // The rest of a message, a write or an answer, or that one was fetched, says nothing of whether we answer each other.
         if !is_rest && header.packet != Packet::Done {
             self.several_in_a_row = self.pushed_at == polls;
             self.pushed_at = polls;

@@ -8,7 +8,7 @@
 use super::*;
 use crate::engine::Engine;
 use crate::engine::op::{CompletedOp, Completion, CompletionLevel, MessageKind, Recv, RemoteIov, Rma, Send, Tell};
-use crate::transport::shm::dialogue::SECOND_PLACE;
+use crate::transport::shm::dialogue::SECOND_UNIT;
 use crate::transport::shm::dual_copy::{Cut, HelperState, helper_word};
 use crate::transport::shm::dual_copy::{RequestedMemory, encode_request};
 use crate::transport::shm::region_table::{IN_SEVERAL, mark_in_entry};
@@ -244,12 +244,15 @@ impl Story {
         };
         let wrong = self.dice.below(11);
         for part in 0..1 + self.dice.below(10) {
-            let (mut words, mut len) = (header(0).words(), self.dice.of(&[0, 8, 24, 100, 4000, MAX_BODY]));
+            let (mut words, mut len) = (
+                header(0).words(),
+                self.dice.of(&[0, 8, 24, 100, 4000, MAX_BODY, MAX_WRITE]),
+            );
             if self.dice.below(4) == 0 {
-                len |= SECOND_PLACE;
+                len |= self.dice.of(&[1, 2, 6, 7, 15]) * SECOND_UNIT;
             }
             if part == wrong {
-                len = self.dice.of(&[len, len, MAX_BODY + 1, (1 << 15) - 1]);
+                len = self.dice.of(&[len, len, MAX_WRITE + 1, (1 << 15) - 1]);
                 words = self.words(len);
             }
             let goes_on = self.dice.below(8) > 0;

@@ -2,7 +2,7 @@
 
 mod parts;
 
-use super::super::dialogue::LONGEST_TURN;
+use super::super::dialogue::{self, LONGEST, LONGEST_TURN, SECOND_UNIT};
 use super::super::lane::DIALOGUE_AT;
 use super::*;
 
@@ -406,11 +406,12 @@ fn a_turn_keeps_awake_and_wakes() {
 fn a_length_that_cannot_be_ends_the_peer() {
     let mut pair = Pair::meet_with_first(0);
     let position = pair.out(0).producer.position();
-    for len in [u64::from(u16::MAX), super::super::dialogue::LONGEST as u64 + 1, 4096] {
+    let longest = LONGEST as u64;
+    for low in [(1 << 20) - 1, (1 << 15) - 1, longest + 1, 7 << 15 | longest, 4096] {
         // The last would have room behind a large ring, which there is none of.
         let ring = pair.ends[1].peers.get(pair.to[1]).unwrap().ring.unwrap();
         let ring = pair.ends[1].inbox.ring(ring).unwrap();
-        ring.set_word(DIALOGUE_AT / 8, 1 << 40 | position << 16 | len);
+        ring.set_word(DIALOGUE_AT / 8, dialogue::word(1, position, low));
         poll_until(&mut pair.ends[1], &mut pair.sinks[1], |sink| !sink.gone.is_empty());
         assert!(pair.sinks[1].packets.is_empty());
         pair = Pair::meet_with_first(0);
@@ -419,8 +420,8 @@ fn a_length_that_cannot_be_ends_the_peer() {
 
 #[test]
 fn a_part_that_cannot_be_ends_the_peer() {
-    // One longer than a packet, though there is memory behind it; and an eighth that goes on.
-    for (parts, len) in [(1, MAX_BODY + 1), (8, 8)] {
+    // One longer than a packet, though there is memory behind it; one that does not end there; and an eighth that goes on.
+    for (parts, len) in [(1, LONGEST + 1), (1, LONGEST + 7 * SECOND_UNIT), (8, 8)] {
         let mut pair = Pair::meet();
         pair.enlarge();
         let who = pair.speaker();

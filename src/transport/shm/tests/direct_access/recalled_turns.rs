@@ -89,7 +89,7 @@ fn what_stands_before_a_message_is_done_and_the_rest_stays() {
 /// Writes of one line, of several, and of as many as there is room for.
 #[test]
 fn a_write_that_was_said_is_taken_back_and_the_next_turn_is_still_ours() {
-    for len in [8, 200, 300, 8192] {
+    for len in [8, 200, 300, MAX_BODY, MAX_WRITE] {
         let memory = Memory::private();
         let (mut p, back) = match len {
             ..=320 => pair_with_turn(&memory),
@@ -138,6 +138,80 @@ fn a_read_that_was_said_is_taken_back() {
         }
         assert_eq!(kinds(&sink), [], "the target does not hear of it");
     }
+}
+
+/// A write of several parts, each of so many bytes.
+fn say_parts(p: &mut Pair, parts: usize, len: usize) {
+    for part in 0..parts {
+        let header = Header {
+            total: ((parts - 1 - part) * len) as u64,
+            ..write_header(part * len)
+        };
+        push(&mut p.end, p.to, &header, &vec![part as u8 + 1; len]);
+        assert_eq!(out(p).is_speaking(), part + 1 < parts, "{part}");
+    }
+}
+
+/// Of which the target has read none, some or all but one: the others are done without it, and what is said next goes on there.
+#[test]
+fn parts_that_were_not_read_are_taken_back() {
+    for (parts, len) in [(2, MAX_WRITE), (4, MAX_WRITE), (8, MAX_BODY), (3, 200), (3, 8)] {
+        for read in 0..parts {
+            let memory = Memory::private();
+            let (mut p, back) = pair_with_room(&memory);
+            let (mut at_target, mut at_end) = (Kept::default(), Kept::default());
+            p.end.poll(&mut at_end, 64);
+            say_parts(&mut p, parts, len);
+            for _ in 0..read {
+                assert_eq!(p.target.poll(&mut at_target, 1), 1);
+            }
+            assert_eq!(
+                recall(&mut p.end, p.to),
+                Some(parts - read),
+                "{parts} of {len}, {read} read"
+            );
+            for part in 0..parts {
+                let is_done = memory.byte(part * len).load(Ordering::Relaxed) == part as u8 + 1;
+                assert_eq!(is_done, part >= read, "{part} of {parts}, {read} read");
+            }
+            assert!(out(&p).may_go_ahead() && out(&p).may_say(8), "{parts} {read}");
+            assert_eq!(out(&p).is_speaking(), read > 0);
+            // The turn is still ours, and goes over to the target with what comes next.
+            p.end.poll(&mut at_end, 64);
+            push(&mut p.end, p.to, &header(2), &body(2));
+            poll_until(&mut p.target, &mut at_target, |sink| sink.packets.len() == read + 1);
+            assert_whole(&at_target.packets[read], 2);
+            assert!(!out(&p).may_say(8) && out(&p).is_heard());
+            push(&mut p.target, back, &header(3), &body(3));
+            poll_until(&mut p.end, &mut at_end, |sink| !sink.packets.is_empty());
+            assert!(out(&p).may_say(8));
+        }
+    }
+}
+
+/// Those before it are done, and the target goes over them.
+#[test]
+fn a_part_that_cannot_be_carried_out_stays_with_all_behind_it() {
+    let memory = Memory::private();
+    let (mut p, _) = pair_with_room(&memory);
+    p.end.poll(&mut Kept::default(), 64);
+    say_parts(&mut p, 4, MAX_WRITE);
+    let mut parts = 0;
+    let done = p.end.recall(p.to, |header, len| {
+        parts += 1;
+        match parts {
+            3 => Recall::Stop,
+            _ => judge(header, len, &mut Vec::new()),
+        }
+    });
+    assert_eq!((done, parts), (Some(2), 4));
+    assert_eq!(bytes(&memory, [0, MAX_WRITE, 2 * MAX_WRITE]), [1, 2, 0]);
+    assert!(!out(&p).may_go_ahead());
+    let mut sink = Kept::default();
+    poll_until(&mut p.target, &mut sink, |sink| sink.packets.len() == 2);
+    let at = sink.packets.iter().map(|(_, header, _)| header.tag - BASE);
+    assert!(at.eq([2, 3].map(|part| (part * MAX_WRITE) as u64)));
+    assert!(out(&p).may_go_ahead());
 }
 
 /// One that cannot be done without the target is left to it, and so is all behind it.
@@ -189,7 +263,7 @@ fn a_turn_that_the_peer_has_written_over_does_no_harm() {
 fn a_turn_is_read_or_taken_back_never_both() {
     const WRITES: u64 = 20_000;
     let memory = Memory::private();
-    let (p, back) = pair_with_turn(&memory);
+    let (p, back) = pair_with_room(&memory);
     let (mut target, mut end, to) = (p.target, p.end, p.to);
     let over = AtomicBool::new(false);
     let (mut taken, said, read) = std::thread::scope(|scope| {
@@ -217,7 +291,12 @@ fn a_turn_is_read_or_taken_back_never_both() {
             end.poll(&mut sink, 64);
             let before = turns(&end);
             let len = [8, 64, 300][write as usize % 3];
-            while end.push(to, &write_header(write as usize), Body::Bytes(&[7; 300][..len]), None) == Push::Full {
+            // Some go on, so that the next may be another part.
+            let header = Header {
+                total: u64::from(write % 7 < 4),
+                ..write_header(write as usize)
+            };
+            while end.push(to, &header, Body::Bytes(&[7; 300][..len]), None) == Push::Full {
                 std::thread::yield_now();
             }
             said += u64::from(turns(&end) != before);
@@ -243,12 +322,18 @@ proptest! {
     #[test]
     fn what_stays_arrives_whole(steps in proptest::collection::vec((0..12u8, 0..8u32), 1..600)) {
         let memory = Memory::private();
-        let (mut p, back) = pair_with_turn(&memory);
+        let (mut p, back) = pair_with_room(&memory);
         let (mut sinks, mut sent, mut id) = ([Kept::default(), Kept::default()], [vec![], vec![]], 0);
         for (step, kind) in steps {
             id += 1;
             match step {
-                0..4 => drop(p.end.push(p.to, &write_header(0), Body::Bytes(&body(kind)), None)),
+                0..4 => {
+                    let header = Header {
+                        total: u64::from(kind % 3),
+                        ..write_header(0)
+                    };
+                    let _ = p.end.push(p.to, &header, Body::Bytes(&body(kind)), None);
+                }
                 4 => {
                     if p.end.push(p.to, &header(id), Body::Bytes(&body(id)), None) == Push::Done {
                         sent[0].push(id);
