@@ -37,12 +37,14 @@ const BY_TURNS: u64 = 130;
 /// 160 ps, and 16 KiB took 2.5 us so, by the kernel 3.1, 32 KiB 4.7 and 5.2, and 64 KiB 6.7 and, both sides copying, 5.2; where none
 /// is 600 ps.
 const READS_BY_TURNS: u64 = 70;
-/// The usual pace of a fetch by the kernel: nanoseconds for the call, and for each KiB. It has been seen to take half as long
+/// The usual pace of a copy by the kernel: nanoseconds for the call, and for each KiB. It has been seen to take half as long
 /// again.
 const USUAL_CALL: u64 = 1000;
 const USUAL_KIB: u64 = 72;
 /// Of longer copies the caches say more than the kernel.
 const KERNEL_TIMED_TO: usize = 64 << 10;
+/// From here on it is slow, in hundredths of the usual pace.
+const SLOW_PACE: u64 = 140;
 /// What is taken for true of the kernel's pace, in hundredths of the usual one.
 const PACES: core::ops::RangeInclusive<u64> = 75..=200;
 
@@ -196,6 +198,11 @@ impl CopySpeed {
 }
 
 impl KernelPace {
+    /// Whether it is known to take longer than usual.
+    pub(super) fn is_slow(&self) -> bool {
+        self.pace.is_some_and(|pace| pace >= SLOW_PACE)
+    }
+
     /// Before a fetch of so many bytes by the kernel: the time, if it is to be timed, as each is until the pace is known, and then
     /// as few as of quick copies.
     pub(super) fn start(&mut self, len: usize) -> Option<Instant> {

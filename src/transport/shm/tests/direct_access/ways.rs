@@ -4,6 +4,7 @@ use super::recalled_turns::{out, pair_with_room};
 use super::*;
 use crate::transport::shm::config::{MAX_IN_RING, MAX_READ, MAX_WRITE, MAX_WRITTEN};
 use crate::transport::shm::copy_speed::Copies;
+use crate::transport::shm::dialogue::LONGEST_TURN;
 use crate::transport::shm::inbound::Inbound;
 
 #[test]
@@ -21,6 +22,7 @@ fn private_memory_goes_in_packets_where_the_ring_is_quicker() {
         (Copies::VeryQuick, MAX_WRITTEN),
     ];
     for (copies, most) in rows {
+        slow_writes(&mut p);
         let out = p.end.peers.get_mut(p.to).unwrap().out.as_mut().unwrap();
         out.ring.copies().store(copies as u64, Ordering::Relaxed);
         out.choice.seen_polling = 100;
@@ -44,6 +46,32 @@ fn private_memory_goes_in_packets_where_the_ring_is_quicker() {
             assert_eq!(p.end.is_better_sent(p.to, Access::Read, len), len <= MAX_READ);
         }
     }
+}
+
+/// The kernel has taken half as long again as usual for our writes.
+fn slow_writes(p: &mut Pair) {
+    let out = p.end.peers.get_mut(p.to).unwrap().out.as_mut().unwrap();
+    (0..2).for_each(|_| out.choice.kernel_writes.fetched(MAX_WRITE, Duration::from_nanos(3228)));
+}
+
+/// Until it is known how long the kernel takes, and where it keeps its usual pace, longer writes go by it than reads.
+#[test]
+fn long_writes_go_in_packets_where_the_kernel_takes_longer() {
+    let memory = Memory::private();
+    let (mut p, _) = pair_with_room(&memory);
+    p.end.config.stream = true;
+    let sent = |p: &mut Pair, len| {
+        let out = p.end.peers.get_mut(p.to).unwrap().out.as_mut().unwrap();
+        out.ring.copies().store(Copies::Quicker as u64, Ordering::Relaxed);
+        out.choice.seen_polling = 100;
+        p.end.is_better_sent(p.to, Access::Write, len)
+    };
+    assert!(sent(&mut p, MAX_WRITE) && !sent(&mut p, MAX_WRITE + 1));
+    slow_writes(&mut p);
+    assert!(sent(&mut p, MAX_WRITE + 1) && sent(&mut p, MAX_IN_RING));
+    let out = p.end.peers.get_mut(p.to).unwrap().out.as_mut().unwrap();
+    (0..2).for_each(|_| out.choice.kernel_writes.fetched(MAX_WRITE, Duration::from_nanos(2200)));
+    assert!(!sent(&mut p, MAX_WRITE + 1));
 }
 
 /// What the kernel takes for reads is learnt from reads: a message costs it more.
@@ -82,6 +110,17 @@ fn reads_go_in_packets_where_the_kernel_takes_longer() {
     assert!(!p.end.is_better_sent(p.to, Access::Read, MAX_IN_RING));
 }
 
+/// Until what the initiator pushes next may be an answer, and is a turn.
+fn answer_each_other(p: &mut Pair, back: PeerId) {
+    let (mut at_end, mut at_target) = (Kept::default(), Kept::default());
+    while !(out(p).may_answer(p.end.polls) && out(p).may_say(MAX_WRITE)) {
+        push(&mut p.end, p.to, &header(1), &[]);
+        p.target.poll(&mut at_target, 64);
+        push(&mut p.target, back, &header(1), &[]);
+        p.end.poll(&mut at_end, 64);
+    }
+}
+
 /// While the ring, and the kernel, would be no better; the longer the quicker they must be, as the kernel takes less for a byte.
 #[test]
 fn long_reads_are_asked_for_by_turns_where_those_are_quick() {
@@ -89,14 +128,7 @@ fn long_reads_are_asked_for_by_turns_where_those_are_quick() {
     let (mut p, back) = pair_with_room(&memory);
     p.end.config.stream = true;
     let ring = p.end.peers.get(p.to).unwrap().ring.unwrap();
-    let (mut at_end, mut at_target) = (Kept::default(), Kept::default());
-    // Each has polled since, so that what is pushed next may be an answer.
-    while !(out(&p).may_answer(p.end.polls) && out(&p).may_say(MAX_BODY)) {
-        push(&mut p.end, p.to, &header(1), &[]);
-        p.target.poll(&mut at_target, 64);
-        push(&mut p.target, back, &header(1), &[]);
-        p.end.poll(&mut at_end, 64);
-    }
+    answer_each_other(&mut p, back);
     let polling = |p: &mut Pair| {
         let out = p.end.peers.get_mut(p.to).unwrap().out.as_mut().unwrap();
         out.choice.seen_polling = 100;
@@ -134,9 +166,39 @@ fn long_reads_are_asked_for_by_turns_where_those_are_quick() {
     assert!(!p.end.is_better_sent(p.to, Access::Read, MAX_WRITE));
 }
 
+/// While the ring is slow; of several parts only where those are very quick, unless the kernel is slow.
+#[test]
+fn long_writes_are_turns_where_those_are_quick() {
+    let memory = Memory::private();
+    let (mut p, back) = pair_with_room(&memory);
+    p.end.config.stream = true;
+    answer_each_other(&mut p, back);
+    let lens = [MAX_BODY + 1, MAX_WRITE, MAX_WRITE + 1, LONGEST_TURN, LONGEST_TURN + 1];
+    for (copies, most) in [
+        (Copies::Slow, 0),
+        (Copies::Quick, MAX_WRITE),
+        (Copies::Quicker, MAX_WRITE),
+        (Copies::VeryQuick, LONGEST_TURN),
+    ] {
+        let out = p.end.peers.get_mut(p.to).unwrap().out.as_mut().unwrap();
+        out.ring.copies().store(Copies::Slow as u64, Ordering::Relaxed);
+        out.ring.copies_by_turns().store(copies as u64, Ordering::Relaxed);
+        out.choice.seen_polling = 100;
+        for len in lens {
+            let sent = p.end.is_better_sent(p.to, Access::Write, len);
+            assert_eq!(sent, len <= most, "{copies:?} {len}");
+        }
+    }
+    // Not where the turn is the target's.
+    push(&mut p.end, p.to, &header(1), &[]);
+    p.target.poll(&mut Kept::default(), 64);
+    p.end.poll(&mut Kept::default(), 64);
+    assert!(!p.end.is_better_sent(p.to, Access::Write, MAX_WRITE));
+}
+
 /// Each until two have told how long the kernel takes.
 #[test]
-fn reads_by_the_kernel_are_timed() {
+fn copies_by_the_kernel_are_timed() {
     let memory = Memory::private();
     let mut p = pair(memory.region(Rights::BOTH));
     let back = p.target.peer(b"end").unwrap();
@@ -150,6 +212,12 @@ fn reads_by_the_kernel_are_timed() {
         // No packet is so long where there are no streams.
         let (part, into) = (part(0, MAX_IN_RING), own(&mut bytes));
         assert!(copy(&mut p.end, p.to, &part, &into, Access::Read));
+    }
+    for timed in [true, true, false] {
+        let out = p.end.peers.get_mut(p.to).unwrap().out.as_mut().unwrap();
+        assert_eq!(out.choice.kernel_writes.start(MAX_IN_RING).is_some(), timed);
+        let (part, from) = (part(0, MAX_IN_RING), own(&mut bytes));
+        assert!(copy(&mut p.end, p.to, &part, &from, Access::Write));
     }
 }
 
