@@ -109,11 +109,14 @@ impl<R: Report> Sink for EngineSink<'_, R> {
 
     fn gone(&mut self, peer: PeerId, loss: Loss) {
         let error = match loss {
-            Loss::Died => Error::PeerGone,
+            Loss::Died | Loss::OneContext { .. } => Error::PeerGone,
             Loss::Broken => Error::Broken,
             Loss::Silent => Error::Silent,
         };
-        self.core.peer_gone(peer, error, self.report);
+        match loss {
+            Loss::OneContext { .. } => self.core.context_gone(peer, error, self.report),
+            _ => self.core.peer_gone(peer, error, self.report),
+        }
         self.core.newly_shunned.retain(|shunned| *shunned != peer);
         self.core.peer(peer).source = None;
     }

@@ -71,10 +71,20 @@ impl Core {
     /// complete unexpected messages can still be received. Its state is reset.
     #[cold]
     pub(super) fn peer_gone(&mut self, peer: PeerId, error: Error, report: &mut impl Report) {
+        let source = self.source(peer);
+        self.context_gone(peer, error, report);
+        // Other transmit contexts of the same scalable endpoint may still send to these receives.
+        let others = self.peers.iter().enumerate().filter(|(id, _)| *id != peer as usize);
+        if !others.map(|(_, other)| other.source).any(|other| other == Some(source)) {
+            self.end_receives(source, error, report);
+        }
+    }
+
+    /// The same, but receives that name it stay: those of which nothing was heard yet may still send to them.
+    pub(super) fn context_gone(&mut self, peer: PeerId, error: Error, report: &mut impl Report) {
         // Offers that were matched in this poll end with the peer's other messages.
         self.keep_matched_offers(report);
         self.drop_reads_of(peer);
-        let source = self.source(peer);
         let rma = self.forget(peer);
         self.end_short_ops(peer, rma, error, report);
         self.end_sends(peer, error, report);
@@ -82,11 +92,6 @@ impl Core {
         let known = self.peer(peer);
         known.losses = known.losses.wrapping_add(1);
         known.last_loss = error;
-        // Other transmit contexts of the same scalable endpoint may still send to these receives.
-        let others = self.peers.iter().enumerate().filter(|(id, _)| *id != peer as usize);
-        if !others.map(|(_, other)| other.source).any(|other| other == Some(source)) {
-            self.end_receives(source, error, report);
-        }
     }
 
     /// Nothing more reaches a peer: operations that were not pushed completely fail. Packets that it sent before are

@@ -279,6 +279,9 @@ pub enum Contact {
 pub enum Loss {
     /// The peer has ended. Later packets from its address are a new peer's.
     Died,
+    /// The same of one context of a scalable endpoint, which lives, as far as is known: receives from it stay. If it ends,
+    /// the transport says `gone` of `whole`, whether or not anything was ever sent there.
+    OneContext { whole: PeerId },
     /// The connection ended, and the peer may live: another connection may follow, under the same number. What was in
     /// flight either way may be lost, so a transport must see to it that
     /// - the other end is told of the same loss, whenever it next hears of this peer;

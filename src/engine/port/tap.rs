@@ -96,6 +96,11 @@ impl<S: Sink> Sink for Tap<'_, S> {
     }
 
     fn gone(&mut self, peer: PeerId, loss: Loss) {
+        if let Loss::OneContext { whole } = loss
+            && !matches!(self.known.get(whole as usize), Some(Some(_)))
+        {
+            self.fresh.push(whole); // its end is to be told by a number, too
+        }
         let Some(place) = self.known.get_mut(peer as usize) else {
             return;
         };
@@ -195,6 +200,9 @@ mod tests {
         tap.written(NUMBER, 0, 0);
         tap.gone(NUMBER, Loss::Died);
         // Before the loss the source is named again.
-        assert_eq!((engine.calls, lost), (7, vec![ID]));
+        // A context's endpoint gets a number, by which its end can be told.
+        tap.gone(NUMBER, Loss::OneContext { whole: 0 });
+        tap.gone(NUMBER, Loss::OneContext { whole: NUMBER });
+        assert_eq!((engine.calls, lost, fresh), (11, vec![ID; 3], vec![0]));
     }
 }

@@ -153,9 +153,14 @@ impl History {
 
     /// The connection has ended.
     pub fn ended(&mut self, loss: Loss) {
-        if loss == Loss::Died {
+        if matches!(loss, Loss::Died | Loss::OneContext { .. }) {
             self.instance = 0;
         }
+    }
+
+    /// It is known to be there, or to have been, though there was no connection with it.
+    pub fn was_heard_of(&mut self) {
+        self.was_connected = true;
     }
 
     /// It has died, and another endpoint may come in its place: that one is tried for as long as any other.

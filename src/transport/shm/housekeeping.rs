@@ -7,7 +7,7 @@ use super::ShmTransport;
 use super::inbound::RingEvent;
 use super::lane::Ring;
 use super::layout::LOCK_RINGS;
-use super::peers::{Peer, is_alive};
+use super::peers::{Peer, is_alive, living_at};
 use super::sweep;
 use crate::engine::port::{Loss, PeerId, Sink};
 use crate::sys::{clock, shared};
@@ -222,19 +222,40 @@ impl ShmTransport {
     }
 
     fn report_gone<S: Sink>(&mut self, sink: &mut S) {
+        let mut put_off = Vec::new();
         while let Some(peer) = self.peers.ended.pop() {
             if self.take_up_last(peer, sink) {
                 continue; // it is reported when that ring is empty
             }
+            let Some(loss) = self.loss_of(peer) else {
+                put_off.push(peer);
+                continue;
+            };
             // The engine may not have met this peer yet, if it never sent anything: receives for its address end too.
             sink.met(peer, self.peers.source(peer));
             self.peers.reset(peer);
             self.pending_copies.retain(|pending| pending.peer != peer);
-            sink.gone(peer, Loss::Died);
+            sink.gone(peer, loss);
             // Another ring of its address may have waited for this.
             self.inbox.retry(&mut self.rung);
             self.polls_to_housekeeping = 1;
         }
+        self.peers.ended = put_off;
+    }
+
+    /// What ends with a peer: one context, if the endpoint that it was of is there, which is looked after from now on as if it had
+    /// sent something. None: that cannot be told now, for want of descriptors.
+    fn loss_of(&mut self, peer: PeerId) -> Option<Loss> {
+        let whole = self.peers.source(peer);
+        let known = self.peers.get_mut(whole).filter(|_| whole != peer);
+        let Some(known) = known else { return Some(Loss::Died) };
+        if known.instance == 0 {
+            known.instance = living_at(&self.config.dir, &known.address)?;
+        }
+        Some(match known.instance {
+            0 => Loss::Died,
+            _ => Loss::OneContext { whole },
+        })
     }
 
     pub(super) fn check_is_due(&mut self) -> bool {

@@ -238,21 +238,23 @@ impl Peers {
 /// Whether an address still belongs to the endpoint of this instance, and that is alive. Opens its file each time: a
 /// thousand descriptors kept open would be more than a process is given.
 pub(super) fn is_alive(dir: &Path, address: &[u8], instance: u64) -> bool {
+    living_at(dir, address).is_none_or(|living| living == instance)
+}
+
+/// The instance of the endpoint that has an address now; 0: there is none. None: an error such as EMFILE tells nothing about it.
+pub(super) fn living_at(dir: &Path, address: &[u8]) -> Option<u64> {
     let path = name::endpoint_file(dir, address);
     let fd = match shared::open_own(&path) {
         Ok((fd, _)) => fd,
-        // An error such as EMFILE tells nothing about the peer.
-        Err(error) => return error.kind() != ErrorKind::NotFound,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Some(0),
+        Err(_) => return None,
     };
-    if layout::instance_in(fd.as_fd()) != Some(instance) {
-        return false;
-    }
     if shared::is_locked(fd.as_fd(), layout::LOCK_LIFE).unwrap_or(true) {
-        return true;
+        return Some(layout::instance_in(fd.as_fd()).unwrap_or(0));
     }
     drop(fd);
     endpoint_file::remove_if_dead(&path);
-    false
+    Some(0)
 }
 
 #[cfg(test)]

@@ -4,13 +4,14 @@
 
 use super::attempt::{Attempt, Said, Way};
 use super::config::ONE_SECRET;
+use super::ends::died;
 use super::handshake::{Answer, CALL, Hello, Verdict, frame};
 use super::introduction::{Dialogue, Heard};
 use super::link::Link;
 use super::secret::dialed;
 use super::{TcpTransport, address, config, key, key_of, sockets};
 use crate::engine::op::Unreached;
-use crate::engine::port::{Loss, PeerId, Push, Sink};
+use crate::engine::port::{PeerId, Push, Sink};
 use crate::sys::clock;
 use crate::sys::stream::{self, First, Part};
 use crate::transport::connecting::{Failed, LONG_REST_MS, Next};
@@ -236,7 +237,9 @@ impl TcpTransport {
         let source = self.peers.source(to);
         sink.met(to, source);
         if has_died {
-            sink.gone(to, Loss::Died);
+            let died = died(to, source);
+            sink.gone(to, died);
+            self.look_after(died);
             sink.met(to, source);
         }
         self.activate(to);

@@ -14,6 +14,7 @@ impl TcpTransport {
     pub(super) fn tell_ends<S: Sink>(&mut self, sink: &mut S) {
         for number in core::mem::take(&mut self.peers.ended) {
             let source = self.peers.source(number);
+            let died = died(number, source);
             let Some(peer) = self.peers.get_mut(number) else {
                 continue;
             };
@@ -24,9 +25,13 @@ impl TcpTransport {
                 if self.one_peer.is_none() {
                     sink.met(number, source);
                 }
-                sink.gone(number, Loss::Died);
+                sink.gone(number, died);
+                self.look_after(died);
                 self.one_peer.iter_mut().for_each(|one| one.has_ended());
             }
+            let Some(peer) = self.peers.get_mut(number) else {
+                continue;
+            };
             let is_over = peer.link.as_ref().is_some_and(|link| link.is_over());
             if is_over && self.one_peer.as_mut().is_some_and(|one| !one.may_end()) {
                 self.peers.note_end(number);
@@ -38,18 +43,31 @@ impl TcpTransport {
             let replaced =
                 matches!(peer.way, Way::Begun(Attempt::Agreed { instance, .. }) if peer.history.is_other(instance));
             let loss = match link.end {
-                Some(End::Goodbye) => Loss::Died,
-                _ if replaced || self.one_peer.is_some() => Loss::Died,
+                Some(End::Goodbye) => died,
+                _ if replaced || self.one_peer.is_some() => died,
                 Some(End::Silent) => Loss::Silent,
                 _ => Loss::Broken,
             };
             peer.history.ended(loss);
-            if loss == Loss::Died {
+            if loss == died {
                 peer.history.expect_another();
             }
             sink.gone(number, loss);
+            self.look_after(loss);
             self.one_peer.iter_mut().for_each(|one| one.has_ended());
             self.after_link(number, link.end, sink);
+        }
+    }
+
+    /// Of a scalable endpoint one context has ended: the whole is connected with, as if a connection to it had broken, which finds
+    /// out whether it is there, and when it ends.
+    pub(super) fn look_after(&mut self, loss: Loss) {
+        let Loss::OneContext { whole } = loss else { return };
+        let Some(peer) = self.peers.get_mut(whole) else { return };
+        let is_own = peer.is_self || address::base(&self.own) == &*peer.address;
+        if peer.link.is_none() && !is_own {
+            peer.history.was_heard_of();
+            self.dial_if_idle(whole);
         }
     }
 
@@ -78,5 +96,13 @@ impl TcpTransport {
             Way::None if peer.history.was_connected() => self.dial(number),
             _ => {}
         }
+    }
+}
+
+/// The loss of a peer that has ended.
+pub(super) fn died(number: PeerId, source: PeerId) -> Loss {
+    match source {
+        whole if whole != number => Loss::OneContext { whole },
+        _ => Loss::Died,
     }
 }

@@ -276,6 +276,46 @@ fn a_receive_outlives_the_earlier_life_of_whom_it_names() {
     assert_eq!(told, [(0, None), (1, None)]);
 }
 
+/// One context is closed before another has sent anything: what is received from the endpoint ends with that.
+#[test]
+fn receives_outlive_a_context_and_end_with_the_endpoint() {
+    let dir = Dir::new();
+    let mut end = Engine::with(dir.open("here"), engine::Config::default());
+    let whole = dir.open("there");
+    let address = String::from_utf8(name::context(b"there", 2)).unwrap();
+    let mut context = dir.open(&address);
+    let memory = Lent::new(&[8], 0);
+    let mut ends: Vec<engine::op::Completion> = Vec::new();
+    let recv = Recv {
+        kind: MessageKind::Tagged,
+        from: end.transport_mut().peer(b"there"),
+        tag: 5,
+        ignore: 0,
+        body: memory.iov(),
+        multi: None,
+        context: 9,
+        tell: Tell::Queue,
+    };
+    end.recv(&recv, &mut ends).unwrap();
+    let to = context.peer(b"here").unwrap();
+    assert_eq!(context.push(to, &header(1), Body::Empty, None), Push::Done);
+    drop(context);
+    let number = end.transport_mut().peer(address.as_bytes()).unwrap();
+    let start = Instant::now();
+    while end.losses(number).0 == 0 {
+        end.progress(&mut ends);
+        assert!(start.elapsed() < PATIENCE);
+    }
+    assert!(ends.is_empty(), "{ends:?}");
+    drop(whole);
+    while ends.is_empty() {
+        end.progress(&mut ends);
+        assert!(start.elapsed() < PATIENCE);
+    }
+    let error = ends[0].failure.map(|failure| failure.error);
+    assert_eq!((ends.len(), error), (1, Some(engine::op::Error::PeerGone)));
+}
+
 /// The lock of a ring can outlive its sender, in a child that another thread forked during the claim. The order of
 /// claims tells which of two endpoints of one address is the earlier one, so the later one is not taken for a leftover.
 #[test]

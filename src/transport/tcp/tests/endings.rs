@@ -65,6 +65,21 @@ fn nothing_is_sent_on_a_connection_that_was_given_up() {
     assert_eq!((at_a.gone, at_b.gone), (vec![], vec![]));
 }
 
+/// A receive from whatever has this address.
+fn receive_from(address: &[u8], by: &mut Engine<TcpTransport>, memory: &Lent, ends: &mut Vec<Completion>) {
+    let recv = Recv {
+        kind: MessageKind::Tagged,
+        from: by.transport_mut().peer(address),
+        tag: 5,
+        ignore: 0,
+        body: memory.iov(),
+        multi: None,
+        context: 9,
+        tell: Tell::Queue,
+    };
+    by.recv(&recv, ends).unwrap();
+}
+
 /// Whoever waits for a scalable endpoint hears of the death of the context that has sent to it.
 #[test]
 fn receives_that_name_a_peer_end_with_it() {
@@ -78,20 +93,9 @@ fn receives_that_name_a_peer_end_with_it() {
         };
         let mut b = Engine::new(b);
         let to_b = peer.peer(&b.transport().local_address()).unwrap();
-        let from = b.transport_mut().peer(address::base(&base)).unwrap();
         let memory = Lent::new(&[100], 0);
         let mut ends: Vec<Completion> = Vec::new();
-        let recv = Recv {
-            kind: MessageKind::Tagged,
-            from: Some(from),
-            tag: 5,
-            ignore: 0,
-            body: memory.iov(),
-            multi: None,
-            context: 9,
-            tell: Tell::Queue,
-        };
-        b.recv(&recv, &mut ends).unwrap();
+        receive_from(&base, &mut b, &memory, &mut ends);
         peer.dial(to_b);
         until("a connection", || {
             peer.poll(&mut Kept::default(), 10);
@@ -110,6 +114,39 @@ fn receives_that_name_a_peer_end_with_it() {
             .collect();
         assert_eq!(failures, [(9, Some(Error::PeerGone))], "context: {is_context}");
     }
+}
+
+/// One context is closed before another has sent anything: what is received from the endpoint ends with that.
+#[test]
+fn receives_outlive_a_context_and_end_with_the_endpoint() {
+    let (mut whole, mut b) = (open(), Engine::new(open()));
+    let base = whole.local_address();
+    let mut context = TcpTransport::open(&address::context(&base, 3), &config()).unwrap();
+    let to_b = context.peer(&b.transport().local_address()).unwrap();
+    let memory = Lent::new(&[100], 0);
+    let mut ends: Vec<Completion> = Vec::new();
+    receive_from(&base, &mut b, &memory, &mut ends);
+    context.dial(to_b);
+    until("a connection", || {
+        context.poll(&mut Kept::default(), 10);
+        b.progress(&mut ends);
+        is_connected(&mut context, to_b) && b.transport_mut().peers.links().count() == 1
+    });
+    drop(context);
+    until("its end, and a connection with the endpoint", || {
+        b.progress(&mut ends);
+        whole.poll(&mut Kept::default(), 10);
+        let from = b.transport_mut().peer(&base).unwrap();
+        b.transport_mut().peers.link(from).is_some() || !ends.is_empty()
+    });
+    assert!(ends.is_empty(), "{ends:?}");
+    drop(whole);
+    until("the endpoint's end", || {
+        b.progress(&mut ends);
+        !ends.is_empty()
+    });
+    let error = ends[0].failure.map(|failure| failure.error);
+    assert_eq!((ends.len(), error), (1, Some(Error::PeerGone)));
 }
 
 /// The connection breaks, a connects anew, and is killed before it confirms.
