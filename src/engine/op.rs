@@ -31,6 +31,9 @@ pub enum Tell {
     Counters,
     /// Queue and counter.
     Queue,
+    /// Of a shared context's receive: as `Counters` where the queue takes only what asks for it, else as `Queue`. Which queue it
+    /// is shows when a message is there.
+    ByQueue,
     /// Neither: the part of this library that started the operation, which knows it by its context.
     Own,
 }
@@ -40,7 +43,7 @@ impl Tell {
     pub fn aloud(self) -> Tell {
         match self {
             Tell::Own => Tell::Own,
-            Tell::Counters | Tell::Queue => Tell::Queue,
+            Tell::Counters | Tell::Queue | Tell::ByQueue => Tell::Queue,
         }
     }
 }

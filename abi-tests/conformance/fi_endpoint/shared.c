@@ -46,6 +46,16 @@ static struct fid_ep *open_receivers(struct bed *bed, int sides)
 	return srx;
 }
 
+static void becomes(struct bed *bed, struct fid_cntr *cntr, uint64_t value)
+{
+	long until = now_ms() + GIVE_UP_MS;
+
+	while (fi_cntr_read(cntr) < value && now_ms() < until)
+		progress(bed);
+	CHECK(fi_cntr_read(cntr) == value, "%llu are counted, not %llu", (unsigned long long) fi_cntr_read(cntr),
+	      (unsigned long long) value);
+}
+
 /* The endpoints, then what they share, then the rest. */
 static void close_sharers(struct bed *bed, struct fid *context)
 {
@@ -152,6 +162,82 @@ static void shared_receives_of_unexpected(void)
 	close_sharers(&bed, &srx->fid);
 }
 
+/* Each endpoint's queue and counter are told of its messages as it bound them, whatever the others bound. */
+static void shared_receives_are_told_by_each_endpoint(void)
+{
+	struct setup s = { .rx_ctx_cnt = FI_SHARED_CONTEXT }, quiet = { .rx_bind = FI_SELECTIVE_COMPLETION };
+	struct fi_cntr_attr attr = { .events = FI_CNTR_EVENTS_COMP, .wait_obj = FI_WAIT_UNSPEC };
+	struct fid_cntr *received[3];
+	struct fid_ep *srx;
+	struct bed bed;
+	int i, round, ret;
+
+	open_sides(&bed, &s);
+	open_bed_side(&bed, &quiet, 2, bed.info);
+	bed.sides = 3;
+	srx = a_receive_context(&bed, NULL);
+	bind_all(&bed, &srx->fid);
+	for (i = 1; i < 3; i++) {
+		ret = fi_cntr_open(bed.domain, &attr, &received[i], NULL);
+		NEED(!lacking(ret), "fi_cntr_open: %s", fi_strerror(-ret));
+		CHECK(ret == 0, "fi_cntr_open: %s", fi_strerror(-ret));
+		OK(fi_ep_bind(bed.side[i].ep, &received[i]->fid, FI_RECV));
+	}
+	enable_sides(&bed, &s);
+	for (round = 1; round < 4; round++)
+		for (i = 1; i < 3; i++) {
+			OK(fi_trecv(srx, in, 32, desc, FI_ADDR_UNSPEC, 1, 0, ctx(i)));
+			POST(&bed, fi_tsend(bed.side[0].ep, out, 32, desc, bed.side[i].addr, 1, ctx(10 + i)));
+			COMPLETION(&bed, bed.side[0].tx, ctx(10 + i));
+			if (i == 1)
+				COMPLETION(&bed, bed.side[1].rx, ctx(1));
+			becomes(&bed, received[i], (uint64_t) round);
+			CHECK(fi_cntr_readerr(received[i]) == 0, "a receive counts as failed");
+		}
+	NO_COMPLETION(&bed, bed.side[2].rx);
+	/* A receive that asks for it is told there, too. */
+	OK(fi_trecvmsg(srx, &(struct fi_msg_tagged) { .msg_iov = &(struct iovec) { in, 32 }, .iov_count = 1, .desc = &desc,
+	   .addr = FI_ADDR_UNSPEC, .tag = 1, .context = ctx(5) }, FI_COMPLETION));
+	POST(&bed, fi_tsend(bed.side[0].ep, out, 32, desc, bed.side[2].addr, 1, ctx(6)));
+	COMPLETION(&bed, bed.side[2].rx, ctx(5));
+	COMPLETION(&bed, bed.side[0].tx, ctx(6));
+	close_eps(&bed);
+	for (i = 1; i < 3; i++)
+		OK(fi_close(&received[i]->fid));
+	close_sharers(&bed, &srx->fid);
+}
+
+/* The manual has no counter for the context itself. Where one can be bound, it counts the receives that are posted there. */
+static void shared_receive_context_counts(void)
+{
+	struct setup s = { .rx_ctx_cnt = FI_SHARED_CONTEXT, .sides = 2 };
+	struct fi_cntr_attr attr = { .events = FI_CNTR_EVENTS_COMP, .wait_obj = FI_WAIT_UNSPEC };
+	struct fid_cntr *received;
+	struct fid_ep *srx;
+	struct bed bed;
+	int ret;
+
+	open_sides(&bed, &s);
+	srx = a_receive_context(&bed, NULL);
+	ret = fi_cntr_open(bed.domain, &attr, &received, NULL);
+	NEED(!lacking(ret), "fi_cntr_open: %s", fi_strerror(-ret));
+	CHECK(ret == 0, "fi_cntr_open: %s", fi_strerror(-ret));
+	ret = fi_ep_bind(srx, &received->fid, FI_RECV);
+	NEED(ret == 0, "fi_ep_bind of a counter: %s", fi_strerror(-ret));
+	bind_all(&bed, &srx->fid);
+	enable_sides(&bed, &s);
+	OK(fi_trecv(srx, in, 32, desc, FI_ADDR_UNSPEC, 1, 0, ctx(1)));
+	POST(&bed, fi_tsend(bed.side[0].ep, out, 32, desc, bed.side[1].addr, 1, ctx(2)));
+	COMPLETION(&bed, bed.side[1].rx, ctx(1));
+	COMPLETION(&bed, bed.side[0].tx, ctx(2));
+	becomes(&bed, received, 1);
+	close_eps(&bed);
+	GIVES(-FI_EBUSY, fi_close(&received->fid));
+	OK(fi_close(&srx->fid));
+	OK(fi_close(&received->fid));
+	close_bed(&bed);
+}
+
 static void shared_transmit_context(void)
 {
 	struct setup s = { .tx_ctx_cnt = FI_SHARED_CONTEXT, .sides = 3 };
@@ -235,7 +321,8 @@ static void both_contexts_shared(void)
 
 static const struct test tests[] = {
 	TEST(shared_receive_context), TEST(shared_receive_context_binds_once), TEST(shared_receive_context_alias),
-	TEST(shared_receives_of_unexpected), TEST(shared_transmit_context), TEST(shared_transmit_context_binds_once),
+	TEST(shared_receives_of_unexpected), TEST(shared_receives_are_told_by_each_endpoint), TEST(shared_receive_context_counts),
+	TEST(shared_transmit_context), TEST(shared_transmit_context_binds_once),
 	TEST(shared_transmit_context_of_nobody), TEST(both_contexts_shared),
 };
 

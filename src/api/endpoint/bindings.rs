@@ -152,6 +152,19 @@ impl Bindings {
         Ok(())
     }
 
+    /// The counter that is bound for receives.
+    pub fn recv_counter(&self) -> Option<Arc<Cntr>> {
+        self.cntrs.recv.clone()
+    }
+
+    /// An endpoint without a counter of its own for receives counts them with that of its shared context.
+    pub fn count_receives_with(&mut self, shared: Option<Arc<Cntr>>) {
+        if let Some(cntr) = shared.filter(|_| self.cntrs.recv.is_none()) {
+            cntr.refs().acquire();
+            self.cntrs.recv = Some(cntr);
+        }
+    }
+
     /// Returns the queue that was bound before; the caller lets go of it after the endpoint's lock.
     pub fn bind_eq(&mut self, eq: &Arc<Eq>) -> Option<Unbound> {
         eq.refs().acquire();
@@ -315,7 +328,7 @@ impl Bindings {
         if let Some(cntr) = cntr.as_ref().filter(|_| !end.peeked) {
             cntr.complete(self.user_bytes(end));
         }
-        if let Some(cq) = bound.as_ref().filter(|_| end.tell == Tell::Queue) {
+        if let Some(cq) = bound.as_ref().filter(|_| self.is_for_queue(end.tell)) {
             cq.post(&Entry {
                 context: end.context,
                 flags: flags(end),
@@ -330,6 +343,12 @@ impl Bindings {
 }
 
 impl Bindings {
+    /// Whether the success of an operation is told to the queue, and not to the counter alone.
+    #[inline(always)]
+    fn is_for_queue(&self, tell: Tell) -> bool {
+        tell == Tell::Queue || tell == Tell::ByQueue && !self.rx_selective
+    }
+
     #[inline(always)]
     fn cq_of(&self, op: CompletedOp) -> &Option<Arc<Cq>> {
         match op {
@@ -395,7 +414,7 @@ impl Bindings {
         if let Some(cntr) = &self.cntrs.recv {
             cntr.complete(self.user_bytes(end));
         }
-        if let Some(cq) = self.rx.as_ref().filter(|_| end.tell == Tell::Queue) {
+        if let Some(cq) = self.rx.as_ref().filter(|_| self.is_for_queue(end.tell)) {
             cq.post_error(ErrorEntry {
                 err_data: address,
                 ..error_entry(end, FI_EADDRNOTAVAIL, FI_ADDR_NOTAVAIL)

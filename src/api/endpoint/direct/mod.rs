@@ -275,14 +275,14 @@ impl<D: DirectTransport> EndpointOps for Arc<DirectEndpoint<D>> {
     }
 
     fn enable(&self) -> Result<()> {
-        let core = self.enter()?;
-        core.state.check()?;
-        let selective = core.state.bindings.rx_selective();
-        match &core.shared {
+        let mut core = self.enter()?;
+        let counter = match &core.shared {
             Shared::Wanted => return Err(lacks_srx(self.domain.provider)),
-            Shared::Bound(shared) if selective => shared.be_selective(),
-            Shared::Bound(_) | Shared::No => {}
-        }
+            Shared::Bound(shared) => shared.with_state(|state| state.bindings.recv_counter()),
+            Shared::No => None,
+        };
+        core.state.bindings.count_receives_with(counter);
+        core.state.check()?;
         drop(core);
         start(self)
     }

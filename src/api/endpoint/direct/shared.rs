@@ -80,12 +80,6 @@ impl DirectSharedRx {
     pub(super) fn release(&self) {
         self.users.release();
     }
-
-    /// One of its endpoints is told only of the receives that ask for it, so none of the others is told more: which of them
-    /// a receive is for is not known when it is posted.
-    pub(super) fn be_selective(&self) {
-        self.state.lock().settings.rx_selective = true;
-    }
 }
 
 impl EndpointOps for Arc<DirectSharedRx> {

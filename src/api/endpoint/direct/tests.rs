@@ -124,7 +124,11 @@ impl DirectTransport for Card {
         let mut bytes = vec![0; send.body.len()];
         send.body.read(0, &mut bytes);
         recv.body.write(0, &bytes);
-        wire.completed[1 - self.me].push(completion(CompletedOp::Recv, recv.context, bytes.len()));
+        let received = completion(CompletedOp::Recv, recv.context, bytes.len());
+        wire.completed[1 - self.me].push(Completion {
+            tell: recv.tell,
+            ..received
+        });
         wire.completed[self.me].push(completion(CompletedOp::Send, send.context, bytes.len()));
         Ok(())
     }
@@ -282,17 +286,7 @@ fn bed_with(receive_contexts: usize) -> Bed {
     };
     let fabric = Fabric::new("any", 0);
     let domain = Domain::open(&fabric, &info).ok().unwrap();
-    let cq = Cq::open(&CqAttr {
-        size: 100,
-        flags: 0,
-        format: FI_CQ_FORMAT_TAGGED,
-        wait_obj: FI_WAIT_NONE,
-        wait_cond: FI_CQ_COND_NONE,
-        wait_set: None,
-        managed: true,
-        locked: true,
-    });
-    let cq = cq.ok().unwrap();
+    let cq = queue();
     let eq = Eq::open(&EqAttr {
         size: 0,
         flags: 0,
@@ -320,6 +314,20 @@ fn bed_with(receive_contexts: usize) -> Bed {
         wire,
         ends,
     }
+}
+
+fn queue() -> Arc<Cq> {
+    let attr = CqAttr {
+        size: 100,
+        flags: 0,
+        format: FI_CQ_FORMAT_TAGGED,
+        wait_obj: FI_WAIT_NONE,
+        wait_cond: FI_CQ_COND_NONE,
+        wait_set: None,
+        managed: true,
+        locked: true,
+    };
+    Cq::open(&attr).ok().unwrap()
 }
 
 fn counter() -> Arc<Cntr> {

@@ -192,7 +192,11 @@ impl<T: EndpointTransport + 'static> EndpointOps for Arc<SharedRxEndpoint<T>> {
         }
         // Before the memory is opened: an endpoint that is refused may bind more and try again, but whether peers are
         // counted is settled when its memory is opened.
-        self.with_state(|state| state.check())?;
+        let counter = shared.with_state(|state| state.bindings.recv_counter());
+        self.with_state(|state| {
+            state.bindings.count_receives_with(counter);
+            state.check()
+        })?;
         let bound =
             |state: &mut EndpointState| (state.settings.is_target, state.bindings.counts_peers(), state.enabled);
         let (target, counted, enabled) = self.with_state(bound);
@@ -201,9 +205,7 @@ impl<T: EndpointTransport + 'static> EndpointOps for Arc<SharedRxEndpoint<T>> {
         }
         self.begin_watch(shared, *lane);
         start(self)?;
-        let selective = self.with_state(|state| state.bindings.rx_selective());
         shared.with_state(|state| {
-            state.settings.rx_selective |= selective;
             if let Some(av) = own.filter(|_| !state.peers.is_bound()) {
                 state.peers.bind(av.hold());
             }

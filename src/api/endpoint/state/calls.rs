@@ -239,13 +239,16 @@ impl EndpointState {
 
     #[inline]
     fn recv_flags(&self, flags: Flags) -> (u64, Tell) {
-        let selective = self.bindings.rx_selective() || self.settings.rx_selective;
+        let selective = self.bindings.rx_selective();
         let flags = match flags {
             Flags::Endpoint => self.settings.rx_flags,
             Flags::Call(flags) | Flags::Alias(flags) => flags,
             Flags::Own(flags) => return (flags, Tell::Own),
             Flags::Inject | Flags::AliasInject(_) => 0,
         };
+        if self.settings.shared_receives && flags & FI_COMPLETION == 0 {
+            return (flags, Tell::ByQueue);
+        }
         (flags, tell_for(selective, flags))
     }
 }

@@ -88,11 +88,13 @@ impl EndpointState {
             rx: Some(rx.clone()),
             ..Info::default()
         };
-        EndpointState {
+        let mut state = EndpointState {
             enabled: true,
             deferred: Some(domain.deferred.clone()),
             ..EndpointState::new(domain.provider, &info)
-        }
+        };
+        state.settings.shared_receives = true;
+        state
     }
 
     /// What a thread gets that comes after fi_close: a state that nobody else sees. The application does not call then.

@@ -39,9 +39,8 @@ pub struct Settings {
     pub collective: bool,
     /// ep_attr.tx_ctx_cnt is FI_SHARED_CONTEXT.
     pub shares_tx: bool,
-    /// Receives are selective, though the queue is not bound with FI_SELECTIVE_COMPLETION: an endpoint that shares the
-    /// context is.
-    pub rx_selective: bool,
+    /// It is a shared receive context, so receives are told of as the endpoint has it whose message they get.
+    pub shared_receives: bool,
 }
 
 const DEFAULT_MIN_MULTI_RECV: usize = 64;
@@ -121,7 +120,7 @@ impl Settings {
             is_target: is_rma_target(info.caps),
             collective: has(FI_COLLECTIVE),
             shares_tx: info.ep.as_ref().is_some_and(|ep| ep.tx_ctx_cnt == FI_SHARED_CONTEXT),
-            rx_selective: false,
+            shared_receives: false,
         }
     }
 }
