@@ -25,11 +25,11 @@ pub trait Connected: OnEngine {
     /// The transport of an endpoint that waits for `Connects::connect`.
     fn open_connected(shared: &Arc<Self::Shared>, info: &Info) -> Result<Self::ConnectedTransport>;
 
-    /// The transport of an endpoint that was opened for a request; it waits for `Connects::accept`. An error refuses the
-    /// request.
+    /// The transport of an endpoint that was opened for a request, which it takes; it waits for `Connects::accept`. An error
+    /// leaves the request, to be answered another time.
     fn answer(
         shared: &Arc<Self::Shared>,
         info: &Info,
-        request: <Self::Listener as Listener>::Request,
+        request: &mut Option<<Self::Listener as Listener>::Request>,
     ) -> Result<Self::ConnectedTransport>;
 }

@@ -140,7 +140,12 @@ impl Connected for Calls {
         Ok(Phone::new(exchange, Joined::new(&NETWORK, &own_name(info))))
     }
 
-    fn answer(exchange: &Arc<Exchange>, _: &Info, call: Call) -> Result<Phone> {
+    /// No call is for more than a mailbox holds.
+    fn answer(exchange: &Arc<Exchange>, info: &Info, call: &mut Option<Call>) -> Result<Phone> {
+        if info.tx.as_ref().is_some_and(|tx| tx.size == usize::MAX) {
+            return Err(Errno(FI_ENOMEM));
+        }
+        let call = call.take().ok_or(Errno(FI_EINVAL))?;
         Ok(Phone::new(exchange, Joined::answering(&NETWORK, call)))
     }
 }

@@ -4,7 +4,6 @@
 
 use super::on_engine::{DomainOf, give_endpoint};
 use super::opening::{Openings, open_endpoint, open_endpoint2};
-use super::pep::RequestOf;
 use super::{pep, request};
 use crate::abi::types::*;
 use crate::api::domain::Domain;
@@ -57,21 +56,20 @@ pub(super) unsafe fn open_connected<P: Connected>(
 ) -> Result<(Info, P::ConnectedTransport, Connection)> {
     let shared = domain.shared()?;
     // SAFETY: forwarded.
-    let request = unsafe { for_whom::<P>(&mut info) }?;
-    let connection = Connection::new(request.is_some(), P::DATA_SIZE, P::address_kind(domain.addr_format));
-    let transport = match request {
+    let handle = unsafe { request_in::<P>(&mut info) }?;
+    let transport = match handle {
         None => P::open_connected(&shared, &info)?,
-        Some(request) => P::answer(&shared, &info, request)?,
+        Some(handle) => request::answer(handle, |request| P::answer(&shared, &info, request))?,
     };
+    let connection = Connection::new(handle.is_some(), P::DATA_SIZE, P::address_kind(domain.addr_format));
     Ok((info, transport, connection))
 }
 
-/// Whom an endpoint is opened for, as the info's handle says: a request, which is taken, or nobody; then it may get the
-/// address of a passive endpoint.
+/// The handle of the request that an endpoint is opened for. None: for nobody; then it may get the address of a passive endpoint.
 ///
 /// # Safety
 /// As for `Openings::open`.
-unsafe fn for_whom<P: Connected>(info: &mut Info) -> Result<Option<RequestOf<P>>> {
+unsafe fn request_in<P: Connected>(info: &mut Info) -> Result<Option<usize>> {
     let Opaque(handle) = info.handle;
     if handle == 0 {
         return Ok(None);
@@ -82,6 +80,6 @@ unsafe fn for_whom<P: Connected>(info: &mut Info) -> Result<Option<RequestOf<P>>
             info.src_addr = Some(address?);
             Ok(None)
         }
-        None => request::take(handle, None).map(Some),
+        None => Ok(Some(handle)),
     }
 }

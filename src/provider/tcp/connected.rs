@@ -29,8 +29,9 @@ impl Connected for Tcp {
         open_to_call("fi_endpoint", &address_of(info), key.of_endpoint(info))
     }
 
-    fn answer(_: &Arc<DomainKey>, _: &Info, call: Call) -> Result<TcpTransport> {
-        let address = call.local().map(|place| to_bytes(&place)).unwrap_or_default();
+    fn answer(_: &Arc<DomainKey>, _: &Info, call: &mut Option<Call>) -> Result<TcpTransport> {
+        let place = call.as_ref().and_then(Call::local);
+        let address = place.map(|place| to_bytes(&place)).unwrap_or_default();
         opened(
             "fi_endpoint",
             &address,

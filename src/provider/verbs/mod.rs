@@ -146,8 +146,8 @@ impl Connected for Verbs {
         made(domain, info, |room| DeviceLink::open(&domain.pd, room))
     }
 
-    fn answer(domain: &Arc<Domain>, info: &Info, request: Request) -> Result<Self::ConnectedTransport> {
-        let id = request.take().ok_or(Errno(FI_EINVAL))?;
+    fn answer(domain: &Arc<Domain>, info: &Info, request: &mut Option<Request>) -> Result<Self::ConnectedTransport> {
+        let id = request.as_mut().ok_or(Errno(FI_EINVAL))?.id();
         made(domain, info, |room| DeviceLink::of(id, &domain.pd, room))
     }
 }

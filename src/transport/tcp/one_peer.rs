@@ -99,16 +99,16 @@ impl TcpTransport {
         TcpTransport::new(Desk::new(config)?, None, place, 0, Some(one_peer), config)
     }
 
-    /// Makes the endpoint of a call, which is to accept it.
-    pub fn open_for_call(call: Call, config: &Config) -> Result<TcpTransport, OpenError> {
-        let place = call.local().ok_or(OpenError::Address)?;
-        let peer = call.peer();
-        let one_peer = OnePeer {
-            call: Some(call),
-            ..OnePeer::default()
-        };
-        let mut transport = TcpTransport::new(Desk::new(config)?, None, place, 0, Some(one_peer), config)?;
+    /// Makes the endpoint of a call, which it takes, and is to accept. An error leaves the call.
+    pub fn open_for_call(call: &mut Option<Call>, config: &Config) -> Result<TcpTransport, OpenError> {
+        let known = call.as_ref().and_then(|call| Some((call.local()?, call.peer())));
+        let (place, peer) = known.ok_or(OpenError::Address)?;
+        let one_peer = Some(OnePeer::default());
+        let mut transport = TcpTransport::new(Desk::new(config)?, None, place, 0, one_peer, config)?;
         transport.peers.number(&peer);
+        if let Some(one) = &mut transport.one_peer {
+            one.call = call.take();
+        }
         Ok(transport)
     }
 

@@ -28,11 +28,13 @@ pub struct DeviceLink {
 impl DeviceLink {
     /// A connection that this side is to begin. `room`: completions that nobody has looked at.
     pub fn open(pd: &Arc<Pd>, room: usize) -> io::Result<DeviceLink> {
-        DeviceLink::of(Id::open()?, pd, room)
+        DeviceLink::of(&mut Some(Id::open()?), pd, room)
     }
 
-    /// The connection of a request. -EINVAL: it came to another device than the protection domain's.
-    pub fn of(id: Id, pd: &Arc<Pd>, room: usize) -> io::Result<DeviceLink> {
+    /// The connection of a request, which it takes; an error leaves it. -EINVAL: it came to another device than the protection
+    /// domain's.
+    pub fn of(request: &mut Option<Id>, pd: &Arc<Pd>, room: usize) -> io::Result<DeviceLink> {
+        let id = request.as_ref().ok_or(io::ErrorKind::InvalidInput)?;
         if id.device().is_some_and(|device| device != pd.device()) {
             return Err(io::ErrorKind::InvalidInput.into());
         }
@@ -41,7 +43,7 @@ impl DeviceLink {
         epoll.add(pd.device().event_fd())?;
         epoll.add(queues.fd())?;
         Ok(DeviceLink {
-            id,
+            id: request.take().ok_or(io::ErrorKind::InvalidInput)?,
             spare: Some(Arc::new(queues)),
             receives: None,
             pd: pd.clone(),

@@ -104,9 +104,9 @@ impl VerbsListener {
 }
 
 impl Request {
-    /// Its identifier, to be answered.
-    pub fn take(mut self) -> Option<Id> {
-        self.0.take()
+    /// Its identifier, to be taken by what answers it.
+    pub fn id(&mut self) -> &mut Option<Id> {
+        &mut self.0
     }
 
     pub fn reject(mut self, data: &[u8]) {

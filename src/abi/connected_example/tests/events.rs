@@ -271,6 +271,48 @@ fn a_request_is_rejected_where_it_came_to() {
     close_all(&[a.cast(), pep.cast(), other.cast()]);
 }
 
+/// An endpoint that cannot be opened leaves the request, which is answered by another or rejected.
+#[test]
+fn a_request_outlives_an_endpoint_that_fails() {
+    for is_rejected in [false, true] {
+        let program = Program::new();
+        let pep = program.listening();
+        let a = program.endpoint(program.info);
+        assert_eq!(connect(a, &name_of(pep.cast()), &[]), 0);
+        let request = program.next();
+        let mut failed = null_mut();
+        // SAFETY: a live domain, and the event's info, of which the program asks for too much.
+        unsafe {
+            let tx = (*request.info).tx_attr;
+            let size = core::mem::replace(&mut (*tx).size, usize::MAX);
+            for _ in 0..2 {
+                let made = fi_endpoint(program.domain, request.info, &mut failed, null_mut());
+                assert_eq!(made, -FI_ENOMEM);
+            }
+            (*tx).size = size;
+        }
+        program.silence();
+        // SAFETY: the event's.
+        let handle = unsafe { (*request.info).handle };
+        if is_rejected {
+            assert_eq!(reject(pep, handle, b"busy"), 0);
+            assert_eq!(program.error().2, FI_ECONNREFUSED);
+        } else {
+            let b = program.endpoint(request.info);
+            assert_eq!(reject(pep, handle, &[]), -FI_EINVAL, "it is used up");
+            assert_eq!(accept(b, &[]), 0);
+            assert_eq!(
+                (program.next().event, program.next().event),
+                (FI_CONNECTED, FI_CONNECTED)
+            );
+            close_all(&[b.cast()]);
+        }
+        // SAFETY: the event's.
+        unsafe { fi_freeinfo(request.info) };
+        close_all(&[a.cast(), pep.cast()]);
+    }
+}
+
 /// With room for one request that waits, the second is refused, and only then is the queue read.
 #[test]
 fn a_backlog_holds_for_a_passive_endpoint_that_listens_already() {

@@ -40,7 +40,7 @@ fn lanes_and_numbers_are_used_again() {
                 break call;
             }
         };
-        let mut server = TcpTransport::open_for_call(call, &config).unwrap();
+        let mut server = TcpTransport::open_for_call(&mut Some(call), &config).unwrap();
         server.accept(b"");
         let lane = lanes.add(server);
         let mut peer = None;

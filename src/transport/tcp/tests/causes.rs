@@ -27,7 +27,7 @@ fn a_call_does_not_overtake_the_confirmation_of_the_one_before() {
     let mut passive = passive(&config());
     let (mut first, mut second, mut sink) = (caller(&config()), caller(&config()), Kept::default());
     first.call(&passive.local_address(), b"").unwrap();
-    let mut accepted = TcpTransport::open_for_call(next_call(&mut passive), &config()).unwrap();
+    let mut accepted = TcpTransport::open_for_call(&mut Some(next_call(&mut passive)), &config()).unwrap();
     accepted.accept(b"");
     // It has confirmed when it is told.
     assert_eq!(next_event(&mut first, &mut sink), connected(b""));

@@ -65,7 +65,7 @@ pub(super) fn pair(config: &Config) -> [TcpTransport; 2] {
     let mut passive = passive(config);
     let mut a = caller(config);
     a.call(&passive.local_address(), b"").unwrap();
-    let mut b = TcpTransport::open_for_call(next_call(&mut passive), config).unwrap();
+    let mut b = TcpTransport::open_for_call(&mut Some(next_call(&mut passive)), config).unwrap();
     b.accept(b"");
     let mut sink = Kept::default();
     assert_eq!(next_event(&mut a, &mut sink), connected(b""));
@@ -92,7 +92,7 @@ fn data_and_addresses_go_both_ways() {
     a.call(&passive.local_address(), &[1; DATA_SIZE]).unwrap();
     let call = next_call(&mut passive);
     assert_eq!((call.data(), call.peer()), (vec![1; DATA_SIZE], a.local_address()));
-    let mut b = TcpTransport::open_for_call(call, &config()).unwrap();
+    let mut b = TcpTransport::open_for_call(&mut Some(call), &config()).unwrap();
     assert_eq!(b.local_address(), passive.local_address());
     b.accept(&[2; DATA_SIZE]);
     assert_eq!(next_event(&mut a, &mut sink), connected(&[2; DATA_SIZE]));
@@ -145,13 +145,16 @@ fn a_rejection_brings_its_data() {
     drop(next_call(&mut passive));
     assert_eq!(next_event(&mut dropped, &mut sink), failed(libc::ECONNREFUSED, b""));
     let mut not_accepted = ask();
-    drop(TcpTransport::open_for_call(next_call(&mut passive), &config()));
+    drop(TcpTransport::open_for_call(
+        &mut Some(next_call(&mut passive)),
+        &config(),
+    ));
     assert_eq!(
         next_event(&mut not_accepted, &mut sink),
         failed(libc::ECONNREFUSED, b"")
     );
     let mut shut_down = ask();
-    let mut b = TcpTransport::open_for_call(next_call(&mut passive), &config()).unwrap();
+    let mut b = TcpTransport::open_for_call(&mut Some(next_call(&mut passive)), &config()).unwrap();
     b.shut_down();
     assert_eq!(next_event(&mut shut_down, &mut sink), failed(libc::ECONNREFUSED, b""));
     assert_eq!(sink.gone, [(PEER, Loss::Died); 4]);
@@ -257,7 +260,10 @@ fn a_caller_that_went_away_is_noticed_when_it_is_accepted() {
     let stream = call_by_hand(&passive, &program_data::encode(b"x"));
     let call = next_call(&mut passive);
     drop(stream);
-    let (mut b, mut sink) = (TcpTransport::open_for_call(call, &config()).unwrap(), Kept::default());
+    let (mut b, mut sink) = (
+        TcpTransport::open_for_call(&mut Some(call), &config()).unwrap(),
+        Kept::default(),
+    );
     b.accept(b"");
     assert_eq!(next_event(&mut b, &mut sink), failed(libc::ECONNRESET, b""));
     assert_eq!(sink.gone, [(PEER, Loss::Died)]);
@@ -274,7 +280,10 @@ fn an_accept_that_fails_at_once_is_told_in_the_next_poll() {
         .set_linger(Some(Duration::ZERO))
         .unwrap();
     drop(stream);
-    let (mut b, mut sink) = (TcpTransport::open_for_call(call, &config()).unwrap(), Kept::default());
+    let (mut b, mut sink) = (
+        TcpTransport::open_for_call(&mut Some(call), &config()).unwrap(),
+        Kept::default(),
+    );
     b.accept(b"");
     assert_eq!(b.event(), None);
     assert_eq!(next_event(&mut b, &mut sink), failed(libc::ECONNRESET, b""));
@@ -360,7 +369,10 @@ fn an_accept_that_nobody_confirms_fails_after_half_a_minute() {
     let mut passive = passive(&config());
     let stream = call_by_hand(&passive, &program_data::encode(b"x"));
     let call = next_call(&mut passive);
-    let (mut b, mut sink) = (TcpTransport::open_for_call(call, &config()).unwrap(), Kept::default());
+    let (mut b, mut sink) = (
+        TcpTransport::open_for_call(&mut Some(call), &config()).unwrap(),
+        Kept::default(),
+    );
     let before = clock::monotonic_ms();
     b.accept(b"");
     let after = clock::monotonic_ms();
@@ -463,7 +475,7 @@ fn a_child_of_fork_leaves_the_parents_calls_alone() {
     for caller in &mut callers {
         let call = held.take().unwrap_or_else(|| next_call(&mut passive));
         assert_eq!(call.peer(), caller.local_address());
-        let mut accepted = TcpTransport::open_for_call(call, &config()).unwrap();
+        let mut accepted = TcpTransport::open_for_call(&mut Some(call), &config()).unwrap();
         accepted.accept(b"");
         assert_eq!(next_event(caller, &mut Kept::default()), connected(b""));
     }

@@ -60,9 +60,28 @@ fn an_endpoint_of_a_call_raises_the_limit() {
             let call = one_peer::next_call(&mut passive);
             let mut full = take_all();
             full.truncate(full.len() - left);
-            let made = TcpTransport::open_for_call(call, &counting());
+            let made = TcpTransport::open_for_call(&mut Some(call), &counting());
             assert!(made.is_ok(), "{left}");
         }
+    });
+    assert_eq!(child.wait(), 0);
+}
+
+/// Whichever there is none for, the call is left, and is answered when there are some.
+#[test]
+fn a_call_outlives_a_shortage() {
+    let child = Child::run(|| {
+        open_files::set_limits(300, 300);
+        let mut passive = one_peer::passive(&counting());
+        let mut caller = one_peer::caller(&counting());
+        caller.call(&passive.local_address(), b"").unwrap();
+        let mut call = Some(one_peer::next_call(&mut passive));
+        let mut full = take_all();
+        while TcpTransport::open_for_call(&mut call, &counting()).is_err() {
+            assert!(call.is_some());
+            full.pop();
+        }
+        assert!(call.is_none());
     });
     assert_eq!(child.wait(), 0);
 }

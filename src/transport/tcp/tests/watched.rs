@@ -197,7 +197,7 @@ fn connections_come_about_and_end() {
         a.end.poll(&mut a.sink, 10);
         a.end.flush();
         let call = next_call(&mut passive);
-        let mut b = Reader::of(TcpTransport::open_for_call(call, &quiet()).unwrap());
+        let mut b = Reader::of(TcpTransport::open_for_call(&mut Some(call), &quiet()).unwrap());
         b.end.accept(b"");
         b.end.poll(&mut b.sink, 10);
         b.end.flush();
