@@ -320,10 +320,11 @@ impl<T: Transport> Engine<T> {
         self.more_to_push || !self.core.calls.is_empty() || !self.core.acks_later.is_empty()
     }
 
-    /// Whether any operation or receive is outstanding.
+    /// Whether any operation or receive is outstanding, or an answer that a peer waits for: it may lack memory, and nobody tells
+    /// when there is some again.
     pub fn unfinished(&self) -> bool {
         let posted = self.posted() + self.core.collective.posted_len();
-        self.sending() + posted + self.core.streams.len() + self.core.calls.len() > 0
+        self.busy() || self.sending() + posted + self.core.streams.len() > 0
     }
 
     /// Posted receives of the application.

@@ -89,8 +89,11 @@ fn answers_go_when_there_is_memory_again() {
     }
     bed.send(letter(1, 0, 7, 8)).unwrap_err();
     assert_eq!(bed.ends(0), []);
+    // Whoever sleeps meanwhile wakes now and then, as memory that comes back wakes nobody.
+    assert!(bed.nodes[1].engine.unfinished());
     bed.world.borrow_mut().manner.no_lanes = false;
     bed.settle();
+    assert!(!bed.nodes[1].engine.unfinished());
     let ends: Vec<_> = bed.ends(0).iter().map(|end| (end.context, end.failure)).collect();
     assert_eq!(ends, [(0, None), (1, None)]);
 }
