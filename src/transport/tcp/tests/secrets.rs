@@ -1,7 +1,10 @@
 //! Endpoints that share a secret, that have different ones, and those who listen and repeat what they heard.
 
 use super::*;
+use crate::engine::Engine;
+use crate::engine::op::{Completion, CompletionLevel, Error, MessageKind, Send, Tell};
 use crate::engine::wire::Packet;
+use crate::util::user::Lent;
 use handshake::{Answer, Hello, Stranger, Verdict};
 use introduction::{Dialogue, Heard, Interview, Told};
 use secret::{Dialed, dialed};
@@ -94,6 +97,49 @@ fn nobody_else_does() {
         "{log}"
     );
     assert!(!log.contains("horse") && !log.contains("wrong"), "{log}");
+}
+
+/// Whatever is sent to a peer that refuses us ends in an error, be it begun before or after that.
+#[test]
+fn nothing_is_sent_to_who_refuses() {
+    for level in [
+        CompletionLevel::Inject,
+        CompletionLevel::Transmit,
+        CompletionLevel::Delivery,
+    ] {
+        for (len, inject) in [(8, true), (8, false), (10_000, false), (1 << 20, false)] {
+            let [mut a, mut b] = [KEY, b"wrong"].map(|key| Engine::new(open_at("127.0.0.1:0", &with(key))));
+            let to = a.transport_mut().peer(&b.transport().local_address()).unwrap();
+            let memory = Lent::new(&[len], 0);
+            let mut ends: Vec<Completion> = Vec::new();
+            for context in 0..3 {
+                let send = Send {
+                    kind: MessageKind::Tagged,
+                    to,
+                    tag: 1,
+                    data: None,
+                    body: memory.iov(),
+                    inject,
+                    level,
+                    fence: false,
+                    context,
+                    tell: Tell::Queue,
+                };
+                let mut begun = a.send(&send, &mut ends).is_ok();
+                until("its end", || {
+                    a.progress(&mut ends);
+                    b.progress(&mut Vec::new());
+                    begun &= ends.len() <= context;
+                    !begun
+                });
+            }
+            let all_failed = ends
+                .iter()
+                .all(|end| end.failure.map(|failure| failure.error) == Some(Error::Unreachable(Unreached::Denied)));
+            assert!(all_failed, "{level:?} {len} {inject}: {ends:?}");
+            assert_eq!(b.malformed(), 0);
+        }
+    }
 }
 
 /// Who answers without asking for the secret is no peer, though it welcomes everybody.
