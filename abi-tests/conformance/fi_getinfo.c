@@ -61,6 +61,19 @@ static void the_provider_asked_for(void)
 	close_bed(&bed);
 }
 
+/* The name of a provider may be left out by NULL or by nothing, as programs have it from their users. */
+static void an_empty_name_is_any_provider(void)
+{
+	struct fi_info *hints = hints_for(&usual), *info;
+
+	free(hints->fabric_attr->prov_name);
+	hints->fabric_attr->prov_name = strdup("");
+	OK(fi_getinfo(api_version(), NULL, NULL, 0, hints, &info));
+	CHECK(info, "no answer");
+	fi_freeinfo(info);
+	fi_freeinfo(hints);
+}
+
 static void unknown_provider(struct fi_info *hints)
 {
 	free(hints->fabric_attr->prov_name);
@@ -491,7 +504,7 @@ static void errno_is_left_alone(void)
 }
 
 static const struct test tests[] = {
-	TEST(allocinfo_is_zero_and_whole), TEST(errno_is_left_alone), TEST(everything_without_hints), TEST(the_provider_asked_for), TEST(no_such_provider),
+	TEST(allocinfo_is_zero_and_whole), TEST(errno_is_left_alone), TEST(everything_without_hints), TEST(the_provider_asked_for), TEST(an_empty_name_is_any_provider), TEST(no_such_provider),
 	TEST(no_such_fabric), TEST(no_such_domain), TEST(no_such_endpoint_type), TEST(no_such_address_format),
 	TEST(inject_size_too_large), TEST(iov_limit_too_large), TEST(receive_size_too_large), TEST(cq_data_size_too_large),
 	TEST(no_such_protocol), TEST(no_multicast_here), TEST(authorization_keys), TEST(a_version_of_the_future), TEST(versions_of_the_past),

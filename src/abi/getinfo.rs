@@ -10,6 +10,7 @@ use super::types::*;
 use super::{info, start, text};
 use crate::api::errno::{Errno, Result};
 use crate::api::info::address::Found;
+use crate::api::info::model::Info;
 use crate::api::info::query::{Answer, Query};
 use crate::provider::getinfo;
 use crate::sys::errno;
@@ -86,7 +87,7 @@ impl Drop for Hints {
 unsafe fn ask(call: &RawCall) -> Result<Vec<Answer>> {
     // SAFETY: the call's pointers are NULL or good, and the texts are used during this call only.
     let (node, service, hints) = unsafe {
-        let hints = call.hints.as_ref().map(|hints| info::read(hints, &CURRENT));
+        let hints = call.hints.as_ref().map(|hints| unnamed(info::read(hints, &CURRENT)));
         (text::borrow(call.node), text::borrow(call.service), hints)
     };
     let found = Found::default();
@@ -101,6 +102,14 @@ unsafe fn ask(call: &RawCall) -> Result<Vec<Answer>> {
     };
     let core = start::core().ok_or(Errno(FI_ENODATA))?;
     getinfo::getinfo(&core, &query)
+}
+
+/// An empty name of a provider is none.
+fn unnamed(mut hints: Info) -> Info {
+    if let Some(fabric) = &mut hints.fabric {
+        fabric.prov_name.take_if(|name| name.is_empty());
+    }
+    hints
 }
 
 /// One C list of all answers, in their order.
