@@ -230,3 +230,6 @@ fn listening(query: &Query) -> Result<Vec<u8>> {
     };
     Ok(whole(&address.text()))
 }
+
+#[cfg(test)]
+mod tests;
