@@ -41,29 +41,8 @@ static void without_tagged(void)
 	close_bed(&bed);
 }
 
-/* FI_MULTI_RECV as the endpoint's default flag. */
-static void multi_receive_by_default(void)
-{
-	struct setup s = { .more_caps = FI_MULTI_RECV, .rx_flags = FI_MULTI_RECV };
-	struct fi_cq_tagged_entry e;
-	struct bed bed;
-	int i;
-
-	open_bed(&bed, &s);
-	NEED(bed.info->rx_attr->op_flags & FI_MULTI_RECV, "FI_MULTI_RECV is no default flag here");
-	POST(&bed, fi_recv(bed.side[1].ep, in, sizeof(in), desc, FI_ADDR_UNSPEC, ctx(1)));
-	for (i = 0; i < 2; i++) {
-		POST(&bed, fi_send(bed.side[0].ep, out, 8, desc, bed.side[1].addr, ctx(2)));
-		e = COMPLETION(&bed, bed.side[1].rx, ctx(1));
-		CHECK(e.len == 8, "%zu bytes", e.len);
-		if (e.flags & FI_MULTI_RECV)
-			break; /* the default minimum may be larger than this buffer */
-	}
-	close_bed(&bed);
-}
-
 static const struct test tests[] = {
-	TEST(tagged_messages_do_not_match), TEST(without_tagged), TEST(multi_receive_by_default),
+	TEST(tagged_messages_do_not_match), TEST(without_tagged),
 };
 
 CASES(tests)

@@ -494,12 +494,33 @@ static void without_msg(void)
 	close_bed(&bed);
 }
 
+/* FI_MULTI_RECV as a default flag is for untagged receives, unless tagged ones have the capability. */
+static void multi_receives_by_default_are_untagged(void)
+{
+	struct setup s = { .caps = FI_MSG | FI_TAGGED | FI_MULTI_RECV, .rx_flags = FI_MULTI_RECV };
+	struct fi_cq_tagged_entry e;
+	struct bed bed;
+	int i;
+
+	open_bed(&bed, &s);
+	NEED(bed.info->rx_attr->op_flags & FI_MULTI_RECV, "FI_MULTI_RECV is no default flag here");
+	POST(&bed, fi_trecv(bed.side[1].ep, in, sizeof(in) / 2, desc, FI_ADDR_UNSPEC, 7, 0, ctx(1)));
+	POST(&bed, fi_trecv(bed.side[1].ep, in + sizeof(in) / 2, sizeof(in) / 2, desc, FI_ADDR_UNSPEC, 7, 0, ctx(2)));
+	for (i = 1; i <= 2; i++) {
+		send_tag(&bed, 7, 1, 16, 11);
+		e = COMPLETION(&bed, bed.side[1].rx, ctx(i));
+		CHECK(!(e.flags & FI_MULTI_RECV), "receive %d: flags 0x%llx", i, (unsigned long long) e.flags);
+	}
+	close_bed(&bed);
+}
+
 static const struct test tests[] = {
 	TEST(by_tag_not_by_order), TEST(same_tag_in_posting_order), TEST(wildcards_keep_their_place),
 	TEST(wildcard_first), TEST(unexpected_by_tag), TEST(ignored_bits), TEST(many_tags_posted), TEST(like_a_simple_list),
 	TEST(peek_finds_nothing), TEST(peek_describes_the_message), TEST(peek_gives_the_source),
 	TEST(peek_speaks_on_a_selective_queue),	TEST(claim_keeps_it_from_others), TEST(claim_then_discard), TEST(discard_at_once), TEST(claim_of_a_large_message),
 	TEST(only_tagged_directed), TEST(source_ignored_without_directed), TEST(without_msg),
+	TEST(multi_receives_by_default_are_untagged),
 };
 
 CASES(tests)

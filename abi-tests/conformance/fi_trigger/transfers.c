@@ -234,9 +234,43 @@ static void many_at_once(void)
 	end();
 }
 
+/* Side 0 sends the one message; the other, side 1 sends to itself. */
+static void deferred_receives_tell_their_source(void)
+{
+	struct setup s = selective;
+	struct message recv;
+	struct tagged trecv;
+	struct fi_cq_tagged_entry e;
+	struct fi_deferred_work *works[] = { &recv.work, &trecv.work };
+	int i;
+
+	s.caps |= FI_SOURCE;
+	begin_with(&s);
+	set_up_message(&recv, 1, FI_OP_RECV, other, &iov_there, FI_ADDR_UNSPEC);
+	set_up_tagged(&trecv, 2, FI_OP_TRECV, other, &iov_there, FI_ADDR_UNSPEC);
+	recv.op.flags = trecv.op.flags = FI_COMPLETION;
+	for (i = 0; i < 2; i++) {
+		fi_addr_t source = 99;
+		long until = now_ms() + GIVE_UP_MS;
+		ssize_t ret;
+
+		QUEUE(works[i]);
+		OK(fi_cntr_add(trigger, 1));
+		if (i == 0)
+			POST(&bed, fi_send(ep, here, 8, desc, bed.side[1].addr, ctx(1)));
+		else
+			POST(&bed, fi_tsend(other, here, 8, desc, bed.side[1].addr, trecv.op.msg.tag, ctx(1)));
+		while ((ret = fi_cq_readfrom(bed.side[1].rx, &e, 1, &source)) == -FI_EAGAIN && now_ms() < until)
+			progress(&bed);
+		CHECK(ret == 1 && e.op_context == &works[i]->context, "%zd", ret);
+		CHECK(source == bed.side[i].addr, "source %llu", (unsigned long long) source);
+	}
+	end();
+}
+
 static const struct test tests[] = {
 	TEST(sends_and_receives), TEST(tagged_sends_and_receives), TEST(entries_are_made_when_asked_for),
-	TEST(writes_then_reads), TEST(what_is_done_in_place_starts_the_next),
+	TEST(deferred_receives_tell_their_source), TEST(writes_then_reads), TEST(what_is_done_in_place_starts_the_next),
 	TEST(a_failure_is_an_error_of_the_completion_counter), TEST(atomics), TEST(many_at_once),
 };
 

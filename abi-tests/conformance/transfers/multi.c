@@ -8,17 +8,22 @@ static void set_least(struct bed *bed, int side)
 	OK(fi_setopt(&bed->side[side].ep->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &least, sizeof(least)));
 }
 
+/* Receives of the page's kind may be multi-receives. */
+static uint64_t multi_cap(void)
+{
+	if (!tagged)
+		return FI_MULTI_RECV;
+#if HEADERS_2
+	return FI_MULTI_RECV | FI_TAGGED_MULTI_RECV;
+#else
+	SKIP("these headers do not know FI_TAGGED_MULTI_RECV");
+#endif
+}
+
 static void open_multi(struct bed *bed, uint64_t rx_bind, size_t minimum)
 {
-#if HEADERS_2
-	uint64_t cap = tagged ? FI_TAGGED_MULTI_RECV : 0;
-#else
-	uint64_t cap = 0;
-#endif
-	struct setup s = { .more_caps = FI_MULTI_RECV | cap, .rx_bind = rx_bind, .bind = set_least };
+	struct setup s = { .more_caps = multi_cap(), .rx_bind = rx_bind, .bind = set_least };
 
-	if (tagged && !cap)
-		SKIP("these headers do not know FI_TAGGED_MULTI_RECV");
 	least = minimum;
 	open_bed(bed, &s);
 }
@@ -161,10 +166,31 @@ static void multi_receive_says_so_without_completions(void)
 	close_bed(&bed);
 }
 
+/* FI_MULTI_RECV as the endpoint's default flag is for receives whose calls have no flags. */
+static void multi_receive_by_default(void)
+{
+	struct setup s = { .more_caps = multi_cap(), .rx_flags = FI_MULTI_RECV };
+	struct fi_cq_tagged_entry e;
+	struct bed bed;
+	int i;
+
+	open_bed(&bed, &s);
+	NEED(bed.info->rx_attr->op_flags & FI_MULTI_RECV, "FI_MULTI_RECV is no default flag here");
+	recv_at(&bed, 1, in, sizeof(in), ctx(1));
+	for (i = 0; i < 2; i++) {
+		send_to(&bed, 0, 1, out, 8, ctx(2));
+		e = ended(&bed, ctx(1), ctx(2), 8);
+		if (e.flags & FI_MULTI_RECV)
+			break; /* the default minimum may be larger than this buffer */
+		CHECK((char *) e.buf == in + 8 * i, "message %d is placed at %ld", i, (long) ((char *) e.buf - in));
+	}
+	close_bed(&bed);
+}
+
 static const struct test tests[] = {
 	TEST(multi_receive_packs), TEST(multi_receive_releases_at_the_minimum),
 	TEST(multi_receive_then_the_next_buffer), TEST(multi_receive_of_unexpected),
-	TEST(multi_receive_says_so_without_completions),
+	TEST(multi_receive_says_so_without_completions), TEST(multi_receive_by_default),
 };
 
 CASES(tests)
