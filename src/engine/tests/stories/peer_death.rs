@@ -189,6 +189,30 @@ fn what_the_dead_sent_whole_can_still_be_received() {
     assert_eq!(bed.world.borrow().knocks, 0, "an answer to the dead");
 }
 
+/// A shared receive context gives the sender another number, which outlives the peer's own. A receive that names it still takes
+/// the message, so nobody else may get it meanwhile.
+#[test]
+fn the_number_that_a_waiting_message_is_known_by_stays_in_use() {
+    const KNOWN_AS: PeerId = 7;
+    let mut bed = bed();
+    bed.node(0).engine.core.peer(1).source = Some(KNOWN_AS);
+    let sent = bed.send(letter(1, 0, 1, 8)).unwrap();
+    bed.settle();
+    bed.kill(1);
+    bed.settle();
+    let is_used = |bed: &mut Bed| bed.node(0).engine.core.peers_in_use().contains(&KNOWN_AS);
+    assert_eq!(
+        bed.nodes[0].engine.core.source(1),
+        1,
+        "its own number may mean another one"
+    );
+    assert!(is_used(&mut bed));
+    let from = Some(KNOWN_AS);
+    let recv = bed.recv(0, &[8], Recv { from, ..tagged(1) });
+    assert_eq!(bed.found(recv)[0].1, bed.bytes(sent));
+    assert!(!is_used(&mut bed));
+}
+
 #[test]
 fn what_the_dead_sent_still_comes_though_a_send_met_their_end() {
     let mut bed = bed();
