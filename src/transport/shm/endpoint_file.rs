@@ -113,8 +113,8 @@ impl Drop for EndpointFile {
 }
 
 /// How often a name is tried that other processes are busy with, and the pause between, before it counts as taken.
-const TRIES: u32 = 200;
-const NAP: Duration = Duration::from_millis(1);
+pub(super) const TRIES: u32 = 200;
+pub(super) const NAP: Duration = Duration::from_millis(1);
 
 /// A finished file, and the socket beside it.
 struct Made {

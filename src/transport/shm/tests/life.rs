@@ -395,29 +395,6 @@ fn a_sweep_goes_on_where_it_ended() {
     assert_eq!(dir.names(), <[&str; 0]>::default());
 }
 
-/// If many open one address at once, of which a dead owner left a file, exactly one gets it.
-#[test]
-fn one_of_many_gets_a_dead_name() {
-    let dir = Dir::new();
-    for _ in 0..20 {
-        Child::run(|| {
-            let _kept = dir.open("name");
-            // SAFETY: ends this process as a crash would.
-            unsafe { libc::raise(libc::SIGKILL) };
-        })
-        .wait();
-        let config = dir.config();
-        let open = || ShmTransport::open("name", &config);
-        let got: Vec<_> = std::thread::scope(|scope| {
-            let threads: Vec<_> = (0..4).map(|_| scope.spawn(open)).collect();
-            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
-        });
-        assert_eq!(got.iter().filter(|open| open.is_ok()).count(), 1);
-        assert!(got.iter().all(|open| matches!(open, Ok(_) | Err(OpenError::InUse))));
-        assert_eq!(dir.names(), ["bell", "libfabric-rs.name"]);
-    }
-}
-
 /// However many come, those who were there before are looked at again.
 #[test]
 fn deaths_are_noticed_while_others_come() {

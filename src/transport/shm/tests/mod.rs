@@ -3,11 +3,12 @@
 //! - `plain`: what works while nobody dies. `suite`: the suite of all transports. `waking`: sleepers.
 //! - `dialogue`: two that answer each other.
 //! - `direct_access`, `dual_copy`: memory of peers.
-//! - `life`: endpoints that die or close. `forks`: children of fork. `refused`: what the system refuses.
+//! - `life`: endpoints that die or close; `dead_names`: their addresses. `forks`: children of fork. `refused`: what the system refuses.
 //! - `hostile`: files with any contents. `forger`: a malicious peer that knows the protocol.
 //! - `bench`: timings, which only run when asked for.
 
 mod bench;
+mod dead_names;
 mod dialogue;
 mod direct_access;
 mod dual_copy;
