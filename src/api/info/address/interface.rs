@@ -20,12 +20,7 @@ pub fn of_interface(info: &mut Info, query: &Query) -> Result<()> {
     let source = match asked {
         None => own,
         Some(asked) if asked.ip().is_unspecified() => SocketAddr::new(own.ip(), asked.port()),
-        // All of 127.0.0.0/8 is this machine's.
-        Some(asked)
-            if asked.ip() == own.ip() || asked.is_ipv4() && asked.ip().is_loopback() && own.ip().is_loopback() =>
-        {
-            asked
-        }
+        Some(asked) if is_of(&own, &asked) => asked,
         Some(asked) => {
             log!(
                 Info,
@@ -50,4 +45,16 @@ pub fn of_interface(info: &mut Info, query: &Query) -> Result<()> {
     info.src_addr = Some(to_bytes(&source));
     info.addr_format = format;
     Ok(())
+}
+
+/// Whether this is an address of the interface that has `own`. All of 127.0.0.0/8 is this machine's.
+fn is_of(own: &SocketAddr, asked: &SocketAddr) -> bool {
+    match (own, asked) {
+        // Several interfaces may have the same link-local address.
+        (SocketAddr::V6(own), SocketAddr::V6(asked)) if own.scope_id() != 0 && asked.scope_id() != 0 => {
+            (own.ip(), own.scope_id()) == (asked.ip(), asked.scope_id())
+        }
+        (SocketAddr::V4(own), SocketAddr::V4(asked)) if own.ip().is_loopback() => asked.ip().is_loopback(),
+        _ => own.ip() == asked.ip(),
+    }
 }

@@ -1,7 +1,7 @@
 //! Node, service, flags and hints against the addresses of the reply, by tables, without a network.
 
 use super::*;
-use crate::api::info::samples::{query_of, shm, tcp_rdm, verbs_msg};
+use crate::api::info::samples::{empty_query, query_of, shm, tcp_rdm, verbs_msg};
 
 /// Knows one host of each family and the numbers; routes from .1 to everywhere.
 struct Fake;
@@ -381,5 +381,41 @@ fn a_name_is_looked_up_once_in_a_call() {
         });
         assert_eq!(resolver.0.get(), asked, "{node}");
         assert!(answers[0].is_ok() == (node == "both") && answers[1..].iter().all(|other| *other == answers[0]));
+    }
+}
+
+/// The answer of an interface, which has this address, to a server that names this one.
+fn of_an_interface(own: &str, node: &str) -> Result<String> {
+    let own: SocketAddr = own.parse().unwrap();
+    let mut info = Info {
+        addr_format: FI_SOCKADDR_IN6,
+        src_addr: Some(to_bytes(&own)),
+        ..Info::blank()
+    };
+    let query = Query {
+        node: Some(node),
+        service: Some("7"),
+        flags: FI_SOURCE | FI_NUMERICHOST,
+        ..empty_query()
+    };
+    of_interface(&mut info, &query).map(|()| text(&info.src_addr))
+}
+
+/// Several interfaces may have the same link-local address.
+#[test]
+fn a_link_local_address_is_that_of_its_interface() {
+    let rows = [
+        ("fe80::1", Ok("[fe80::1%3]:7")),
+        ("fe80::1%3", Ok("[fe80::1%3]:7")),
+        ("fe80::1%4", Err(Errno(FI_ENODATA))),
+        ("fe80::2", Err(Errno(FI_ENODATA))),
+        ("::", Ok("[fe80::1%3]:7")),
+    ];
+    for (node, expected) in rows {
+        assert_eq!(
+            of_an_interface("[fe80::1%3]:0", node),
+            expected.map(str::to_owned),
+            "{node}"
+        );
     }
 }

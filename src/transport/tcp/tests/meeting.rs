@@ -322,6 +322,43 @@ fn an_endpoint_reaches_itself_by_any_of_its_addresses() {
     }
 }
 
+/// The addresses that a peer may know it by, which are the same to it.
+#[test]
+fn who_listens_everywhere_is_reached_at_every_address() {
+    let mut server = open_at("0.0.0.0:0", &config());
+    for ip in [[127, 0, 0, 1], [127, 0, 0, 2]] {
+        let mut client = open();
+        let to = client.peer(&address::of(&(ip, server.place.port()).into())).unwrap();
+        let back = server.peer(&client.local_address()).unwrap();
+        connect(&mut client, to, &mut server, back);
+        assert!(push(&mut client, to, 1) && push(&mut server, back, 2));
+        let (mut here, mut there) = (Kept::default(), Kept::default());
+        until("both packets", || {
+            client.poll(&mut here, 10);
+            server.poll(&mut there, 10);
+            !here.packets.is_empty() && !there.packets.is_empty()
+        });
+        assert_eq!((here.packets[0].0, there.packets[0].0), (to, back));
+    }
+}
+
+/// The kernel knows a link-local address only with its interface. A machine that has none has nothing to ask here.
+#[test]
+fn link_local_endpoints_meet() {
+    let all = crate::sys::interfaces::list().unwrap();
+    let mut all = all.iter().map(|one| one.address);
+    let is_link_local = |place: &SocketAddr| matches!(place, SocketAddr::V6(v6) if v6.ip().is_unicast_link_local());
+    let Some(own) = all.find(is_link_local) else {
+        return eprintln!("no link-local address");
+    };
+    let (mut a, mut b) = (
+        open_at(&own.to_string(), &config()),
+        open_at(&own.to_string(), &config()),
+    );
+    let (b_of_a, a_of_b) = numbers(&mut a, &mut b);
+    connect(&mut a, b_of_a, &mut b, a_of_b);
+}
+
 #[test]
 fn contexts_share_a_port_and_are_one_source() {
     let (mut a, mut b) = (open(), open());
