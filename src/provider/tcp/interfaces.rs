@@ -182,6 +182,7 @@ pub(super) fn address(info: &mut Info, query: &Query) -> Result<()> {
     };
     info.addr_format = format_of(&own);
     of_interface(info, &query)?;
+    listen_everywhere(info, &query);
     info.addr_format = FI_ADDR_STR;
     for address in [&mut info.src_addr, &mut info.dest_addr] {
         *address = address.as_deref().and_then(from_bytes).map(|place| uri::uri(&place));
@@ -191,15 +192,24 @@ pub(super) fn address(info: &mut Info, query: &Query) -> Result<()> {
 
 /// A server that names only its port is reached at all addresses of this machine.
 fn listen_everywhere(info: &mut Info, query: &Query) {
-    let named = query.node.is_some_and(|node| node.parse() != Ok(Ipv4Addr::UNSPECIFIED));
     let place = info.src_addr.as_deref().and_then(from_bytes);
-    if let (true, false, Some(place)) = (query.has_flag(FI_SOURCE), named, place) {
+    if let (true, false, Some(place)) = (query.has_flag(FI_SOURCE), names_an_address(query), place) {
         let everywhere = match place {
             SocketAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
             SocketAddr::V6(_) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
         };
         info.src_addr = Some(to_bytes(&SocketAddr::new(everywhere, place.port())));
     }
+}
+
+fn names_an_address(query: &Query) -> bool {
+    let ip = |node: &str| match uri::place(node.as_bytes()) {
+        Some(place) => Some(place.ip()),
+        None => node.parse().ok(),
+    };
+    query
+        .node
+        .is_some_and(|node| ip(node).is_none_or(|ip| !ip.is_unspecified()))
 }
 
 /// The same wishes with socket addresses.
@@ -220,4 +230,96 @@ fn without_strings(hints: &Info) -> Result<Info> {
         dest_addr,
         ..hints.clone()
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::endpoint::EndpointTransport;
+    use crate::api::info::samples::empty_query;
+    use crate::transport::tcp::TcpTransport;
+
+    /// Where the interface with this address is to listen, or connect from.
+    fn source(own: &str, format: u32, flags: u64, node: Option<&str>, service: Option<&str>) -> Result<String> {
+        let own: SocketAddr = own.parse().unwrap();
+        let mut info = Info {
+            addr_format: if format == FI_ADDR_STR { format } else { format_of(&own) },
+            src_addr: Some(to_bytes(&own)),
+            ..Info::blank()
+        };
+        let hints = Info {
+            addr_format: format,
+            ..Info::blank()
+        };
+        let query = Query {
+            flags: flags | FI_NUMERICHOST,
+            node,
+            service,
+            hints: Some(&hints),
+            ..empty_query()
+        };
+        address(&mut info, &query)?;
+        let source = info.src_addr.unwrap();
+        Ok(super::super::place(&source).unwrap().to_string())
+    }
+
+    #[test]
+    fn a_server_that_names_only_its_port_listens_everywhere() {
+        let (four, six) = ("127.0.0.1:0", "[::1]:0");
+        let rows = [
+            (four, FI_SOURCE, None, "0.0.0.0:7471"),
+            (four, FI_SOURCE, Some("0.0.0.0"), "0.0.0.0:7471"),
+            (four, FI_SOURCE, Some("127.0.0.1"), "127.0.0.1:7471"),
+            (four, FI_SOURCE, Some("127.0.0.2"), "127.0.0.2:7471"),
+            (six, FI_SOURCE, Some("::"), "[::]:7471"),
+            (six, FI_SOURCE, Some("::1"), "[::1]:7471"),
+            // A client's port is its server's.
+            (four, 0, None, "127.0.0.1:0"),
+            (four, 0, Some("127.0.0.1"), "127.0.0.1:0"),
+        ];
+        for (own, flags, node, expected) in rows {
+            for format in [FI_FORMAT_UNSPEC, FI_ADDR_STR] {
+                let source = source(own, format, flags, node, Some("7471"));
+                assert_eq!(source, Ok(expected.into()), "{own} {flags:x} {node:?}, format {format}");
+            }
+        }
+    }
+
+    #[test]
+    fn strings_name_only_a_port_too() {
+        for (node, expected) in [
+            ("fi_sockaddr_in://:7471", "0.0.0.0:7471"),
+            ("fi_sockaddr_in://0.0.0.0:7471", "0.0.0.0:7471"),
+            ("fi_sockaddr_in://127.0.0.1:7471", "127.0.0.1:7471"),
+        ] {
+            for format in [FI_FORMAT_UNSPEC, FI_ADDR_STR] {
+                let source = source("127.0.0.1:0", format, FI_SOURCE, Some(node), None);
+                assert_eq!(source, Ok(expected.into()), "{node}, format {format}");
+            }
+        }
+    }
+
+    /// What fi_getname tells of it is for others.
+    #[test]
+    fn who_listens_everywhere_tells_an_address_that_leads_to_it() {
+        let told = |transport: &TcpTransport| from_bytes(&EndpointTransport::local_address(transport)).unwrap();
+        let opened = |place: &str| {
+            let place = to_bytes(&place.parse().unwrap());
+            super::super::open(&place, None).unwrap()
+        };
+        let everywhere = opened("0.0.0.0:0");
+        let bound = from_bytes(&TcpTransport::local_address(&everywhere)).unwrap();
+        let named = told(&everywhere);
+        assert!(bound.ip().is_unspecified() && bound.port() != 0);
+        assert_eq!(named.port(), bound.port());
+        let all = interfaces::list().unwrap();
+        assert!(
+            all.iter().any(|one| one.address.ip() == named.ip() && named.is_ipv4()),
+            "{named}"
+        );
+        assert_eq!(told(&opened("127.0.0.2:0")).ip(), IpAddr::from([127, 0, 0, 2]));
+        // One that calls has the address that its peer sees, which is not known yet.
+        let caller = super::super::open_to_call("fi_endpoint", &to_bytes(&"0.0.0.0:0".parse().unwrap()), None).unwrap();
+        assert!(told(&caller).ip().is_unspecified());
+    }
 }
