@@ -1,17 +1,20 @@
 //! What devices tell by themselves (asynchronous events): trouble of a queue pair, ports, the end of a device.
 //!
-//! A device has one descriptor for all events in a process, so whoever looks reads them for everybody. Each queue pair
-//! has a `Watch`, which is told what concerns it. An event is acknowledged at once, as ending its object waits for that.
+//! A device has one descriptor for all events in a process, so whoever looks reads them for everybody. Each endpoint has a
+//! `Watch`, which is told what concerns it, and a bell that wakes it then, as the descriptor does not once another has read
+//! it. An event is acknowledged at once, as ending its object waits for that.
 
 use super::device::Device;
+use super::queues::Queues;
 use super::types::*;
+use crate::sys::eventfd::EventFd;
 use core::ffi::c_int;
 use core::mem::zeroed;
 use core::sync::atomic::{AtomicU32, Ordering};
 use std::os::fd::RawFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-/// What has befallen a queue pair.
+/// What has befallen a queue pair, or all of a completion queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trouble {
     /// It or its completion queue is in error.
@@ -32,20 +35,24 @@ impl Trouble {
     }
 }
 
-/// Of one queue pair: what was told of it and not asked for yet.
-#[derive(Default)]
-pub(super) struct Watch(AtomicU32);
+/// Of one queue pair or completion queue: what was told of it and not asked for yet.
+pub struct Watch {
+    told: AtomicU32,
+    /// Whoever sleeps clears it, and then asks, before.
+    bell: Arc<EventFd>,
+}
 
 impl Watch {
     fn tell(&self, trouble: Trouble) {
-        self.0.fetch_or(trouble.bit(), Ordering::Relaxed);
+        self.told.fetch_or(trouble.bit(), Ordering::Relaxed);
+        self.bell.set();
     }
 
     /// Each once.
-    pub(super) fn take(&self) -> Option<Trouble> {
-        let told = self.0.load(Ordering::Relaxed);
+    pub fn take(&self) -> Option<Trouble> {
+        let told = self.told.load(Ordering::Relaxed);
         let next = Trouble::ALL.into_iter().find(|trouble| told & trouble.bit() != 0)?;
-        self.0.fetch_and(!next.bit(), Ordering::Relaxed);
+        self.told.fetch_and(!next.bit(), Ordering::Relaxed);
         Some(next)
     }
 }
@@ -54,6 +61,7 @@ impl Watch {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Whose {
     pub context: usize,
+    /// 0: no queue pair.
     pub pair: usize,
     pub queue: usize,
 }
@@ -62,9 +70,12 @@ pub(super) struct Whose {
 pub(super) struct Watches(Vec<(Whose, Weak<Watch>)>);
 
 impl Watches {
-    pub(super) fn add(&mut self, whose: Whose) -> Arc<Watch> {
+    pub(super) fn add(&mut self, whose: Whose, bell: &Arc<EventFd>) -> Arc<Watch> {
         self.0.retain(|(_, watch)| watch.strong_count() > 0);
-        let watch = Arc::new(Watch::default());
+        let watch = Arc::new(Watch {
+            told: AtomicU32::new(0),
+            bell: bell.clone(),
+        });
         self.0.push((whose, Arc::downgrade(&watch)));
         watch
     }
@@ -98,8 +109,20 @@ fn watches() -> MutexGuard<'static, Watches> {
 }
 
 /// Has a queue pair be told of its trouble.
-pub(super) fn watch(whose: Whose) -> Arc<Watch> {
-    watches().add(whose)
+pub(super) fn watch(whose: Whose, bell: &Arc<EventFd>) -> Arc<Watch> {
+    watches().add(whose, bell)
+}
+
+impl Queues {
+    /// What their device tells of them, of its ports and of itself. Not of single queue pairs.
+    pub fn watch(&self, bell: &Arc<EventFd>) -> Arc<Watch> {
+        let whose = Whose {
+            context: self.pd.device().context() as usize,
+            pair: 0,
+            queue: self.address(),
+        };
+        watch(whose, bell)
+    }
 }
 
 impl Device {

@@ -11,6 +11,7 @@ use super::shared::SharedReceives;
 use super::types::*;
 use super::work::{Piece, Request, Stopped};
 use super::{calls, errno, events, told};
+use crate::sys::eventfd::EventFd;
 use crate::sys::resolve::{from_bytes, to_bytes};
 use core::ffi::c_int;
 use core::mem::zeroed;
@@ -195,11 +196,6 @@ impl Id {
         // SAFETY: an identifier without a queue pair, a protection domain of its device, and open queues of both kinds.
         told(unsafe { (self.calls.rdma_create_qp)(self.id.as_ptr(), queues.pd.raw(), &mut wanted) })?;
         self.has_pair = true;
-        self.watch = Some(events::watch(Whose {
-            context: queues.pd.device().context() as usize,
-            pair: self.raw().qp as usize,
-            queue: queues.address(),
-        }));
         self.queues = Some(queues);
         self.receives = receives.cloned();
         let qp = self.pair()?;
@@ -208,6 +204,19 @@ impl Id {
             number: unsafe { (*qp).qp_num },
             inline: wanted.cap.max_inline_data,
         })
+    }
+
+    /// From now on `trouble` hears of its queue pair, and the bell rings.
+    pub fn watch(&mut self, bell: &Arc<EventFd>) {
+        let pair = self.raw().qp as usize;
+        self.watch = self.queues.as_ref().map(|queues| {
+            let whose = Whose {
+                context: queues.pd.device().context() as usize,
+                pair,
+                queue: queues.address(),
+            };
+            events::watch(whose, bell)
+        });
     }
 
     /// How long a peer waits before it sends again what there was no receive for: a code of ibv_modify_qp(3).
@@ -274,7 +283,7 @@ impl Id {
         })
     }
 
-    /// What its device has told of its queue pair, as far as anybody has looked (`Device::look`), each once.
+    /// What its device has told of its queue pair since `watch`, as far as anybody has looked (`Device::look`), each once.
     pub fn trouble(&mut self) -> Option<Trouble> {
         self.watch.as_ref()?.take()
     }

@@ -24,7 +24,7 @@ mod work;
 
 pub use datagram::{Arrived, DatagramPair, PREFIX, Place, Way};
 pub use device::{Access, Attributes, Device, LinkLayer, Memory, Pd, Port, Transport, devices};
-pub use events::Trouble;
+pub use events::{Trouble, Watch};
 pub use id::{Event, EventKind, Id, PairMade};
 pub use queues::{Queues, Sizes};
 pub use shared::SharedReceives;

@@ -4,6 +4,9 @@
 use super::device::{mtu, speed};
 use super::types::{VALUES, ibv_wc, layout};
 use super::*;
+use crate::sys::epoll::Epoll;
+use crate::sys::eventfd::EventFd;
+use std::sync::Arc;
 
 #[test]
 fn codes_become_numbers() {
@@ -43,9 +46,20 @@ fn completions_are_read_as_the_hardware_writes_them() {
 fn events_are_told_to_those_whom_they_concern() {
     let mut watches = events::Watches::default();
     let whose = |context, pair, queue| events::Whose { context, pair, queue };
-    let [one, other, elsewhere] =
-        [whose(1, 10, 20), whose(1, 11, 21), whose(2, 10, 20)].map(|whose| watches.add(whose));
+    let bells = [(); 3].map(|()| Arc::new(EventFd::new().unwrap()));
+    let [one, other, elsewhere] = [(0, whose(1, 10, 20)), (1, whose(1, 11, 21)), (2, whose(2, 10, 20))]
+        .map(|(bell, whose)| watches.add(whose, &bells[bell]));
     let taken = || [&one, &other, &elsewhere].map(|watch| watch.take());
+    // Whoever sleeps is woken, whatever thread has read the event.
+    let rung = || {
+        bells.each_ref().map(|bell| {
+            let epoll = Epoll::new().unwrap();
+            epoll.add(bell.fd()).unwrap();
+            let rings = epoll.wait(0).unwrap() > 0;
+            bell.clear();
+            rings
+        })
+    };
     let (broken, gone) = (Some(Trouble::Broken), Some(Trouble::DeviceGone));
     let rows = [
         (1, 10, [broken, None, None]), // QP_FATAL
@@ -59,6 +73,11 @@ fn events_are_told_to_those_whom_they_concern() {
     ];
     for (event, element, expected) in rows {
         watches.tell(1, event, element);
+        assert_eq!(
+            rung(),
+            expected.map(|trouble| trouble.is_some()),
+            "event {event} of {element}"
+        );
         assert_eq!(taken(), expected, "event {event} of {element}");
         assert_eq!(taken(), [None; 3], "once");
     }

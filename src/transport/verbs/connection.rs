@@ -11,6 +11,10 @@ use std::net::SocketAddr;
 /// less the byte that says how many there are.
 pub const DATA_SIZE: usize = 55;
 
+pub(super) const PORT_DOWN: &str =
+    "a port of the device is down: operations wait until it is up again, or fail when the device gives up";
+pub(super) const PORT_UP: &str = "a port of the device is up again";
+
 /// What the application is to hear.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Happened {
@@ -145,13 +149,11 @@ impl<L: Link> VerbsEndpoint<L> {
                 self.end(Some(Happened::Closed));
                 self.expects_nothing = true;
             }
-            (Stage::Connected, EventKind::PortDown) => (self.config.warn)(
-                "a port of the device is down: operations wait until it is up again, or fail when the device gives up",
-            ),
+            (Stage::Connected, EventKind::PortDown) => (self.config.warn)(PORT_DOWN),
             (Stage::Connected, EventKind::AddressChanged) => (self.config.warn)(
                 "the device has another hardware address: operations fail when the device gives up, if the peer's does not know it",
             ),
-            (Stage::Connected, EventKind::PortUp) => (self.config.warn)("a port of the device is up again"),
+            (Stage::Connected, EventKind::PortUp) => (self.config.warn)(PORT_UP),
             // What comes late, or in an order that makes no sense, changes nothing.
             _ => {}
         }

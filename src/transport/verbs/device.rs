@@ -2,6 +2,7 @@
 
 use super::seam::{Completions, Connection, Link, News, Nic, QueuePair, Receives, Registration};
 use crate::sys::epoll::Epoll;
+use crate::sys::eventfd::EventFd;
 use crate::sys::rdma::{
     Access, Done, EventKind, Id, Memory, PairMade, Pd, Piece, Queues, Request, SharedReceives, Sizes, Stopped, Trouble,
 };
@@ -21,7 +22,9 @@ pub struct DeviceLink {
     spare: Option<Arc<Queues>>,
     receives: Option<Arc<SharedReceives>>,
     pd: Arc<Pd>,
-    /// Of the identifier's and the queues' descriptors.
+    /// Rings when the device has told something of it.
+    bell: Arc<EventFd>,
+    /// Of the bell, and of the identifier's, the device's and the queues' descriptors.
     epoll: Epoll,
 }
 
@@ -38,15 +41,17 @@ impl DeviceLink {
         if id.device().is_some_and(|device| device != pd.device()) {
             return Err(io::ErrorKind::InvalidInput.into());
         }
-        let (queues, epoll) = (Queues::open(pd, room)?, Epoll::new()?);
+        let (queues, epoll, bell) = (Queues::open(pd, room)?, Epoll::new()?, EventFd::new()?);
         epoll.add(id.event_fd())?;
         epoll.add(pd.device().event_fd())?;
         epoll.add(queues.fd())?;
+        epoll.add(bell.fd())?;
         Ok(DeviceLink {
             id: request.take().ok_or(io::ErrorKind::InvalidInput)?,
             spare: Some(Arc::new(queues)),
             receives: None,
             pd: pd.clone(),
+            bell: Arc::new(bell),
             epoll,
         })
     }
@@ -56,6 +61,15 @@ impl DeviceLink {
             Some(spare) => Ok(spare),
             None => self.id.queues().ok_or_else(|| io::ErrorKind::NotConnected.into()),
         }
+    }
+}
+
+pub(super) fn kind_of(trouble: Trouble) -> EventKind {
+    match trouble {
+        Trouble::Broken => EventKind::Failed,
+        Trouble::DeviceGone => EventKind::Removed,
+        Trouble::PortDown => EventKind::PortDown,
+        Trouble::PortUp => EventKind::PortUp,
     }
 }
 
@@ -107,6 +121,7 @@ impl QueuePair for DeviceLink {
         let queues = self.spare.clone().ok_or(io::ErrorKind::AlreadyExists)?;
         let made = self.id.make_pair(queues, self.receives.as_ref(), sizes)?;
         self.spare = None;
+        self.id.watch(&self.bell);
         Ok(made)
     }
 
@@ -122,6 +137,8 @@ impl Completions for DeviceLink {
     }
 
     fn notify(&mut self) -> io::Result<()> {
+        // What rings from now on wakes; what rang before is asked for before the sleep.
+        self.bell.clear();
         self.queues()?.notify()
     }
 
@@ -152,12 +169,7 @@ impl Link for DeviceLink {
     fn trouble(&mut self) -> Option<EventKind> {
         // Also without a queue pair, as an event of any makes the descriptor readable.
         self.pd.device().look();
-        Some(match self.id.trouble()? {
-            Trouble::Broken => EventKind::Failed,
-            Trouble::DeviceGone => EventKind::Removed,
-            Trouble::PortDown => EventKind::PortDown,
-            Trouble::PortUp => EventKind::PortUp,
-        })
+        self.id.trouble().map(kind_of)
     }
 
     unsafe fn post_receive(&mut self, id: u64, pieces: &[Piece]) -> io::Result<()> {

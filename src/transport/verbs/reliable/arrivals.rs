@@ -34,7 +34,8 @@ impl<D: Device> Reliable<D> {
         if place == self.place {
             return self.arrived_from_itself(request, hello);
         }
-        let Some(from) = self.peers.number(&address::of(&place)) else {
+        let known = self.peers.number(&address::of(&place));
+        let Some(from) = known.filter(|_| !self.is_lost) else {
             return request.wire.connection().reject(&Verdict::Later.encode());
         };
         self.judge(from, request, hello);

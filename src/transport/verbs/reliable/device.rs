@@ -4,7 +4,8 @@ use super::seam::{Device, Request};
 use super::{Config, Reliable};
 use crate::sys::epoll::{Epoll, Events};
 use crate::sys::eventfd::EventFd;
-use crate::sys::rdma::{self, Done, EventKind, Id, PairMade, Pd, Piece, Queues, SharedReceives, Sizes, Stopped};
+use crate::sys::rdma::{self, Done, EventKind, Id, PairMade, Pd, Piece, Queues, SharedReceives, Sizes, Stopped, Watch};
+use crate::transport::verbs::device::kind_of;
 use crate::transport::verbs::listener::NO_DESCRIPTOR;
 use crate::transport::verbs::seam::{Completions, Nic, QueuePair};
 use std::io;
@@ -22,6 +23,7 @@ const COMPLETIONS: usize = 16 << 10;
 const LISTENER: u64 = u64::MAX;
 const QUEUES: u64 = u64::MAX - 1;
 const BELL: u64 = u64::MAX - 2;
+const DEVICE: u64 = u64::MAX - 3;
 
 /// The queues of all connections of an endpoint.
 struct Shared {
@@ -35,7 +37,9 @@ pub struct Card {
     place: SocketAddr,
     shared: Arc<Shared>,
     epoll: Epoll,
-    bell: EventFd,
+    /// Of others' threads, and of `watch`.
+    bell: Arc<EventFd>,
+    watch: Arc<Watch>,
     warn: fn(&str),
 }
 
@@ -52,10 +56,12 @@ impl Card {
         let place = listener.local_address().ok_or(io::ErrorKind::AddrNotAvailable)?;
         let queues = Arc::new(Queues::open(pd, completions)?);
         let receives = Arc::new(SharedReceives::open(pd, receives, 1)?);
-        let (epoll, bell) = (Epoll::new()?, EventFd::new()?);
+        let (epoll, bell) = (Epoll::new()?, Arc::new(EventFd::new()?));
+        let watch = queues.watch(&bell);
         epoll.add_with_key(listener.event_fd(), LISTENER)?;
         epoll.add_with_key(queues.fd(), QUEUES)?;
         epoll.add_with_key(bell.fd(), BELL)?;
+        epoll.add_with_key(pd.device().event_fd(), DEVICE)?;
         Ok(Card {
             pd: pd.clone(),
             listener,
@@ -63,6 +69,7 @@ impl Card {
             shared: Arc::new(Shared { queues, receives }),
             epoll,
             bell,
+            watch,
             warn,
         })
     }
@@ -150,7 +157,14 @@ impl Device for Card {
     fn look(&mut self, keys: &mut Vec<u64>) {
         let mut events = Events::new();
         self.epoll.look(&mut events);
-        keys.extend(events.iter().map(|event| event.key).filter(|key| *key < BELL));
+        if events.iter().any(|event| event.key == DEVICE) {
+            self.pd.device().look();
+        }
+        keys.extend(events.iter().map(|event| event.key).filter(|key| *key < DEVICE));
+    }
+
+    fn trouble(&mut self) -> Option<EventKind> {
+        self.watch.take().map(kind_of)
     }
 
     fn make_room(&mut self, completions: usize) -> io::Result<()> {

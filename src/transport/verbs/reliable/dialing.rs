@@ -40,6 +40,10 @@ impl<D: Device> Reliable<D> {
         let Some(peer) = self.peers.get_mut(to) else { return };
         let Some(place) = peer.place() else { return };
         peer.history.begins(clock::monotonic_ms());
+        if self.is_lost {
+            let why = io::Error::other("this endpoint's device is gone, or its completion queue is broken");
+            return self.dial_failed(to, &Trouble::NoWay(why));
+        }
         // The peer knows by it that our address is ours.
         let mut from = self.place;
         from.set_port(0);
@@ -122,6 +126,9 @@ impl<D: Device> Reliable<D> {
         self.device.look(&mut keys);
         for key in keys {
             self.hear_all(key as PeerId, sink);
+        }
+        while let Some(trouble) = self.troubles.pop_front().or_else(|| self.device.trouble()) {
+            self.hear_trouble(trouble);
         }
         while let Some(request) = self.visitors.pop_front().or_else(|| self.device.request()) {
             self.arrived(request);

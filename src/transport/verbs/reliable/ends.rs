@@ -10,8 +10,10 @@ use super::seam::Device;
 use super::to_itself::BROKEN;
 use crate::engine::port::{Loss, PeerId, Sink};
 use crate::sys::clock;
+use crate::sys::rdma::EventKind;
 use crate::transport::connecting::LONG_REST_MS;
 use crate::transport::connecting::address::shown;
+use crate::transport::verbs::connection::{PORT_DOWN, PORT_UP};
 use crate::transport::verbs::seam::QueuePair;
 
 /// How long a device may take to give back what was posted.
@@ -25,7 +27,8 @@ impl<D: Device> Reliable<D> {
             let Some(peer) = self.peers.get_mut(number) else {
                 continue;
             };
-            let over = peer.link.as_mut().map(|link| link.is_over(self.polls, drained));
+            let (polls, silent) = (self.polls, self.is_lost);
+            let over = peer.link.as_mut().map(|link| link.is_over(polls, drained, silent));
             if peer.history.take_death() {
                 self.tell_gone(number, Loss::Died, sink);
             }
@@ -111,12 +114,24 @@ impl<D: Device> Reliable<D> {
         idle
     }
 
-    /// The completion queue is broken, and with it all connections.
+    /// What the device tells by itself.
     #[cold]
-    pub(super) fn lose_all(&mut self, error: &std::io::Error) {
-        (self.config.warn)(&format!(
-            "the completion queue is broken, so all connections end: {error}"
-        ));
+    pub(super) fn hear_trouble(&mut self, kind: EventKind) {
+        match kind {
+            EventKind::Removed => self.lose_all("the device is gone"),
+            EventKind::Failed => self.lose_all("the completion queue is broken"),
+            EventKind::PortDown => (self.config.warn)(PORT_DOWN),
+            EventKind::PortUp => (self.config.warn)(PORT_UP),
+            _ => {}
+        }
+    }
+
+    /// Nothing more comes from the device, which ends all connections.
+    #[cold]
+    pub(super) fn lose_all(&mut self, why: &str) {
+        if !core::mem::replace(&mut self.is_lost, true) {
+            (self.config.warn)(&format!("all connections end: {why}"));
+        }
         let cut = self.peers.numbered_links().map(|(number, link)| {
             link.cut(End::Cut);
             number
@@ -127,12 +142,13 @@ impl<D: Device> Reliable<D> {
 }
 
 impl<W: QueuePair> Link<W> {
-    /// Nothing of it is left in the completion queue, nor undelivered; or the device will say nothing more.
-    fn is_over(&mut self, polls: u64, drained: bool) -> bool {
+    /// Nothing of it is left in the completion queue, nor undelivered; or the device will say nothing more. `silent`: it is known
+    /// not to.
+    fn is_over(&mut self, polls: u64, drained: bool, silent: bool) -> bool {
         let now = clock::monotonic_ms();
         let (seen_in, seen_at) = *self.ended_seen.get_or_insert((polls, now));
         // What came before the end was seen may have come after this poll looked.
-        let settled = drained && polls > seen_in && self.is_idle() && self.arrived.is_empty();
+        let settled = drained && polls > seen_in && (silent || self.is_idle()) && self.arrived.is_empty();
         settled || now - seen_at > PATIENCE_MS
     }
 }

@@ -52,7 +52,7 @@ use crate::engine::port::{
 use crate::engine::wire::Header;
 use crate::sys::clock;
 use crate::sys::forks::OfProcess;
-use crate::sys::rdma::{Access, Done};
+use crate::sys::rdma::{Access, Done, EventKind};
 use crate::sys::{resolve, shared};
 use crate::transport::connecting::{OwnLane, address};
 use crate::util::regions::Regions;
@@ -106,6 +106,9 @@ pub struct Reliable<D: Device> {
     found: VecDeque<Done>,
     news: Vec<u64>,
     visitors: VecDeque<Request<D::Wire>>,
+    troubles: VecDeque<EventKind>,
+    /// Nothing more comes from its device.
+    is_lost: bool,
     polls: u64,
     armed: bool,
     told_shortage: bool,
@@ -143,6 +146,8 @@ impl<D: Device> Reliable<D> {
             found: VecDeque::new(),
             news: Vec::new(),
             visitors: VecDeque::new(),
+            troubles: VecDeque::new(),
+            is_lost: false,
             polls: 0,
             armed: false,
             told_shortage: false,

@@ -61,7 +61,7 @@ impl<D: Device> Reliable<D> {
             let count = match self.device.poll(&mut room) {
                 Ok(count) => count,
                 Err(error) => {
-                    self.lose_all(&error);
+                    self.lose_all(&format!("the completion queue is broken: {error}"));
                     return true;
                 }
             };

@@ -1,7 +1,7 @@
 //! What reliable endpoints ask of a device: queues for all connections of an endpoint. The stand-in of the tests answers
 //! too. Connections, their queue pairs, and registered memory are those of `verbs::seam`.
 
-use crate::sys::rdma::Piece;
+use crate::sys::rdma::{EventKind, Piece};
 use crate::transport::verbs::seam::{Completions, Nic, QueuePair};
 use crate::util::regions::Regions;
 use std::io;
@@ -32,6 +32,9 @@ pub trait Device: Completions + Send + 'static {
 
     /// The keys of connections that have news. Not those of requests, which are asked for.
     fn look(&mut self, keys: &mut Vec<u64>);
+
+    /// What the device tells by itself of the endpoint's queues, a port or the whole device, as far as `look` has seen.
+    fn trouble(&mut self) -> Option<EventKind>;
 
     /// There are to be so many completions that nobody has taken.
     fn make_room(&mut self, completions: usize) -> io::Result<()>;

@@ -11,9 +11,9 @@ use crate::util::user::Lent;
 
 /// What the engine was told, and all packets.
 #[derive(Default)]
-struct Kept {
+pub(super) struct Kept {
     packets: Vec<(PeerId, u32)>,
-    gone: Vec<(PeerId, Loss)>,
+    pub(super) gone: Vec<(PeerId, Loss)>,
     refuse: bool,
 }
 
@@ -35,7 +35,7 @@ impl Sink for Kept {
     }
 }
 
-fn until(what: &str, mut step: impl FnMut() -> bool) {
+pub(super) fn until(what: &str, mut step: impl FnMut() -> bool) {
     for _ in 0..100_000 {
         if step() {
             return;

@@ -2,7 +2,7 @@
 //!
 //! - `net`: those devices. Here are the suite of all transports and the engine's random stories over them.
 //! - `atomics`: devices that do atomics there too.
-//! - `meeting`: how connections come about and end. `counts`: what messages cost. `one_sided`: devices that work on
+//! - `meeting`: how connections come about and end. `trouble`: what devices tell by themselves. `counts`: what messages cost. `one_sided`: devices that work on
 //!   registered memory.
 
 mod atomics;
@@ -10,6 +10,7 @@ mod counts;
 mod meeting;
 mod net;
 mod one_sided;
+mod trouble;
 
 use super::*;
 use crate::engine::tests::sim::{Connected, World};

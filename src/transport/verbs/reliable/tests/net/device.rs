@@ -178,6 +178,10 @@ impl<const OPEN: bool, const ATOMICS: bool> Device for NetDevice<OPEN, ATOMICS> 
         keys.append(&mut self.net.state().cards[self.me].news);
     }
 
+    fn trouble(&mut self) -> Option<EventKind> {
+        self.net.state().cards[self.me].troubles.pop_front()
+    }
+
     fn make_room(&mut self, completions: usize) -> io::Result<()> {
         let card = &mut self.net.state().cards[self.me];
         card.room = card.room.max(completions);
@@ -204,6 +208,9 @@ impl<const OPEN: bool, const ATOMICS: bool> Completions for NetDevice<OPEN, ATOM
     fn poll(&mut self, room: &mut [Done]) -> io::Result<usize> {
         let mut state = self.net.state();
         state.advance();
+        if state.manner.queues_fail {
+            return Err(io::Error::from_raw_os_error(libc::EIO));
+        }
         let done = &mut state.cards[self.me].done;
         let count = done.len().min(room.len());
         for (place, done) in room.iter_mut().zip(done.drain(..count)) {

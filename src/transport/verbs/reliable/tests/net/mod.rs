@@ -27,6 +27,8 @@ pub struct Manner {
     pub receives: usize,
     /// A device makes no queue pair whose requests are to carry more than it can, rather than one that carries less.
     pub refuses_inline: bool,
+    /// Completion queues cannot be read.
+    pub queues_fail: bool,
 }
 
 /// What a network has seen, for counts.
@@ -51,6 +53,7 @@ struct Card {
     /// How many there is room for.
     room: usize,
     news: Vec<u64>,
+    troubles: VecDeque<EventKind>,
 }
 
 struct Posted {
@@ -132,6 +135,11 @@ impl Net {
     /// Registrations that there are.
     pub fn registered(&self) -> usize {
         self.state().memory.len()
+    }
+
+    /// A device tells this by itself.
+    pub fn trouble(&self, me: usize, kind: EventKind) {
+        self.state().cards[me].troubles.push_back(kind);
     }
 
     /// Connections of two places break.
