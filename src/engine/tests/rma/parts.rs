@@ -52,6 +52,46 @@ fn it_is_one_operation() {
     bed.check_nothing_left();
 }
 
+fn undelivered(local: &Lent) -> Rma {
+    Rma {
+        level: CompletionLevel::Inject,
+        ..write(local)
+    }
+}
+
+#[test]
+fn one_that_need_not_be_delivered_is_reported_when_all_of_it_has_left() {
+    let (mut bed, memory) = bed([0; 2]);
+    let local = numbered(LEN);
+    bed.world.borrow_mut().manner.full = 16;
+    bed.rma(0, &undelivered(&local)).unwrap();
+    assert_eq!(bed.done(0), []);
+    bed.world.borrow_mut().manner.full = 0;
+    bed.progress(0);
+    assert_eq!((packets(&bed), bed.done(0)), ([3, 0], vec![end(WRITE, 1, LEN, None)]));
+    let sent = local.bytes();
+    local.set(&[0; LEN]);
+    bed.settle();
+    assert_eq!((bed.done(0), memory.bytes()[100..100 + LEN].to_vec()), (vec![], sent));
+    bed.check_nothing_left();
+}
+
+#[test]
+fn a_refusal_of_one_that_was_reported_is_told_to_the_log_once() {
+    let (mut bed, _) = bed([0; 2]);
+    bed.rma(0, &undelivered(&numbered(LEN))).unwrap();
+    bed.nodes[1].regions.remove(KEY).unwrap();
+    bed.settle();
+    assert_eq!(bed.done(0), [end(WRITE, 1, LEN, None)]);
+    let part = RemotePart {
+        addr: 100,
+        len: LEN,
+        key: KEY,
+    };
+    assert_eq!(bed.world.borrow().refused_unheard, [(0, part, Error::NoKey)]);
+    bed.check_nothing_left();
+}
+
 #[test]
 fn what_the_target_is_told_of_or_does_not_take_is_offered() {
     let (mut bed, memory) = bed([0; 2]);

@@ -140,6 +140,31 @@ fn acknowledgements_that_nobody_waits_for_take_their_time() {
     bed.check_nothing_left();
 }
 
+/// Its packet may be an answer that the peer waits for.
+#[test]
+fn acknowledgements_that_nobody_waits_for_do_not_go_before_a_queued_operation() {
+    let (mut bed, _) = bed(0);
+    make_known(&mut bed, 0);
+    bed.rma(0, &write(1, 0, &words(&[5]))).unwrap();
+    bed.progress(1);
+    let acks = bed.world.borrow().count(Packet::Acked);
+    bed.world.borrow_mut().manner.full = 16;
+    bed.rma(1, &write(0, 0, &words(&[6]))).unwrap();
+    bed.world.borrow_mut().manner.full = 0;
+    bed.progress(1);
+    assert_eq!(bed.world.borrow().count(Packet::Write), 3);
+    assert_eq!(bed.world.borrow().count(Packet::Acked), acks);
+    // Those that somebody waits for take them along.
+    bed.progress(0);
+    bed.rma(0, &access(Access::Write, 1, &words(&[7]), remote(&[(0, 8, KEY)])))
+        .unwrap();
+    bed.progress(1);
+    assert_eq!(bed.world.borrow().count(Packet::Acked), acks + 2);
+    bed.settle();
+    assert_eq!(bed.world.borrow().count(Packet::Acked), acks + 2);
+    bed.check_nothing_left();
+}
+
 #[test]
 fn a_write_takes_acknowledgements_along() {
     let (mut bed, _) = bed(0);
