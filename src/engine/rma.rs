@@ -170,7 +170,9 @@ impl<T: Transport> Engine<T> {
             .push(rma.to, &header, body, answered(rma.inject, rma.tell))
         {
             Push::Later => {
-                self.core.acks_given(rma.to, u64::from(acks));
+                if acks > 0 {
+                    self.core.acks_given(rma.to, u64::from(acks));
+                }
                 self.core.short_op_gathered(rma.to, short);
                 Ok(())
             }

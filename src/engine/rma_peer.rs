@@ -299,7 +299,7 @@ impl Core {
     pub(super) fn acks_given(&mut self, to: PeerId, acks: u64) {
         let rma = self.peer(to).rma_mut();
         rma.acks = rma.acks.saturating_sub(acks);
-        rma.acks_due = false;
+        rma.acks_due &= rma.acks > 0;
         rma.acks_each = false;
     }
 
