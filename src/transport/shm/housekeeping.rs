@@ -50,6 +50,7 @@ impl ShmTransport {
         if self.housekeepings % CLOCK_EVERY == 0 {
             self.own.bell.ring_again();
             if self.check_is_due() {
+                self.peers.ended.append(&mut self.peers.put_off);
                 self.check_some();
                 self.inbox.retry(&mut self.rung);
             }
@@ -222,13 +223,12 @@ impl ShmTransport {
     }
 
     fn report_gone<S: Sink>(&mut self, sink: &mut S) {
-        let mut put_off = Vec::new();
         while let Some(peer) = self.peers.ended.pop() {
             if self.take_up_last(peer, sink) {
                 continue; // it is reported when that ring is empty
             }
             let Some(loss) = self.loss_of(peer) else {
-                put_off.push(peer);
+                self.peers.put_off.push(peer);
                 continue;
             };
             // The engine may not have met this peer yet, if it never sent anything: receives for its address end too.
@@ -240,7 +240,6 @@ impl ShmTransport {
             self.inbox.retry(&mut self.rung);
             self.polls_to_housekeeping = 1;
         }
-        self.peers.ended = put_off;
     }
 
     /// What ends with a peer: one context, if the endpoint that it was of is there, which is looked after from now on as if it had

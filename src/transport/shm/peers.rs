@@ -53,6 +53,8 @@ pub(super) struct Peers {
     numbers: HashMap<Box<[u8]>, PeerId>,
     /// Dead peers of which all was delivered: the engine must be told.
     pub ended: Vec<PeerId>,
+    /// Those of them of which it could not be told yet what has ended with them.
+    pub put_off: Vec<PeerId>,
     /// Where the next check of who is alive begins.
     checked_to: usize,
     /// Numbers of no peer.

@@ -281,8 +281,8 @@ impl<D: DirectTransport> EndpointOps for Arc<DirectEndpoint<D>> {
             Shared::Bound(shared) => shared.with_state(|state| state.bindings.recv_counter()),
             Shared::No => None,
         };
-        core.state.bindings.count_receives_with(counter);
         core.state.check()?;
+        core.state.bindings.count_receives_with(counter);
         drop(core);
         start(self)
     }

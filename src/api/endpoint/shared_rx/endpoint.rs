@@ -194,8 +194,9 @@ impl<T: EndpointTransport + 'static> EndpointOps for Arc<SharedRxEndpoint<T>> {
         // counted is settled when its memory is opened.
         let counter = shared.with_state(|state| state.bindings.recv_counter());
         self.with_state(|state| {
+            state.check()?;
             state.bindings.count_receives_with(counter);
-            state.check()
+            Ok(())
         })?;
         let bound =
             |state: &mut EndpointState| (state.settings.is_target, state.bindings.counts_peers(), state.enabled);
