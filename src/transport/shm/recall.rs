@@ -56,6 +56,15 @@ impl Unread {
     }
 }
 
+/// The last part ends the turn, if all parts can be carried out.
+fn mark_last_part(unread: &mut [Unread]) {
+    let mut parts: Vec<&mut Unread> = unread.iter_mut().filter(|one| one.part().is_some()).collect();
+    let are_all = parts.iter().all(|one| one.is_carried_out());
+    if let Some(Place::Part { ends, .. }) = parts.last_mut().map(|one| &mut one.place) {
+        *ends = are_all;
+    }
+}
+
 fn contents(rows: &Rows, record: Record) -> (Form, [u64; 4], Vec<u8>) {
     // SAFETY: `exclusion::take_back` keeps the receiver from reading until the records are taken back.
     let body: &[u8] = unsafe { rows.body(record) };
@@ -96,7 +105,7 @@ impl Outbound {
             .filter(|len| *len <= SMALL.cells() + 2 * LARGE.cells())?;
         let mut reader = Consumer::at(seen);
         let mut unread = Vec::new();
-        let mut turn = self.unheard();
+        let mut parts = self.unheard_parts().peekable();
         while reader.position() < tail {
             let in_small = self.small_ring_end.is_some_and(|end| reader.position() <= end);
             let rows = if in_small {
@@ -118,8 +127,8 @@ impl Outbound {
             };
             reader.pass(record);
             let end = reader.position();
-            if turn.take_if(|position| end > *position).is_some() {
-                unread.extend(self.unread_parts(&mut judge));
+            while let Some(part) = parts.next_if(|part| end > self.position_of(*part)) {
+                unread.push(self.unread_part(part, &mut judge));
             }
             let header = Header::from_words(rows.read_header(record));
             // A record without an engine's header is a request for help: it stays, and may be overtaken.
@@ -127,33 +136,20 @@ impl Outbound {
             let place = Place::Record { rows, record, end };
             unread.push(Unread { place, recall });
         }
-        if turn.is_some() {
-            unread.extend(self.unread_parts(&mut judge));
-        }
+        parts.for_each(|part| unread.push(self.unread_part(part, &mut judge)));
+        mark_last_part(&mut unread);
         let first = unread.iter().find(|unread| !matches!(unread.recall, Recall::Leave));
         first?.is_carried_out().then_some(unread)
     }
 
-    /// The parts of our last turn that the peer has not read.
-    fn unread_parts(&self, judge: &mut impl FnMut(&Header, usize) -> Recall) -> Vec<Unread> {
-        let mut recall = |part| {
-            let (words, body) = self.said(part)?;
-            Some(judge(&Header::from_words(words)?, body.len()))
-        };
-        let unread = |part| Unread {
-            recall: recall(part).unwrap_or(Recall::Stop),
-            place: Place::Part { part, ends: false },
-        };
-        let mut parts: Vec<Unread> = self.unheard_parts().map(unread).collect();
-        let are_all = parts.iter().all(Unread::is_carried_out);
-        if let Some(Unread {
-            place: Place::Part { ends, .. },
-            ..
-        }) = parts.last_mut()
-        {
-            *ends = are_all;
-        }
-        parts
+    /// A part of our last turn that the peer has not read. One that was carried out before, and stays behind others, is like a record of
+    /// that kind.
+    fn unread_part(&self, part: usize, judge: &mut impl FnMut(&Header, usize) -> Recall) -> Unread {
+        let recall = self.said(part).map_or(Recall::Stop, |(words, body)| {
+            Header::from_words(words).map_or(Recall::Leave, |header| judge(&header, body.len()))
+        });
+        let place = Place::Part { part, ends: false };
+        Unread { place, recall }
     }
 
     /// The position from which on records are written anew. The word that ends the small ring stays, and with it what is before

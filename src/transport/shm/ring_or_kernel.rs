@@ -64,22 +64,22 @@ fn quick_enough_for(len: usize) -> Copies {
 }
 
 impl Choice {
-    /// The same for an operation on the peer's memory. Which of the two is quicker for a write of 32 KiB depends on the kernel: where
+    /// How quick the ring must be for an operation on the peer's memory. Which of the two is quicker for a write of 32 KiB depends on the kernel: where
     /// it keeps its usual pace it takes 3.8 us, through the ring 4.6, and where it does not 5.7.
-    fn quick_enough_for(&self, access: Access, len: usize) -> Copies {
+    fn least_for(&self, access: Access, len: usize) -> Copies {
         match (access, quick_enough_for(len)) {
             (Access::Write, Copies::Quicker) if !self.kernel_writes.is_slow() => Copies::VeryQuick,
             (_, least) => least,
         }
     }
 
-    /// Whether one that may be a turn becomes one. `copies`: how quickly such turns come.
+    /// Whether one that may be a turn becomes one. `copies`: how quickly such turns come. That of writes is told by the turns of
+    /// messages too, whose answers bring their lines back; a write that is acknowledged takes longer than it says.
     fn is_turn(&mut self, access: Access, copies: Copies, least: Copies) -> bool {
-        let trials = match access {
-            Access::Read => &mut self.trials_of_reads,
-            Access::Write => &mut self.trials_of_writes,
-        };
-        is_quick_enough(copies, least, trials)
+        match access {
+            Access::Read => is_quick_enough(copies, least, &mut self.trials_of_reads),
+            Access::Write => is_quick_enough(copies, least.max(Copies::Quicker), &mut self.trials_of_writes),
+        }
     }
 }
 
@@ -113,7 +113,7 @@ impl ShmTransport {
                 Access::Read => ours,
                 Access::Write => (out.copies(), out.copies_by_turns()),
             };
-            let least = out.choice.quick_enough_for(access, len);
+            let least = out.choice.least_for(access, len);
             let is_turn = len > MAX_BODY && out.may_be_turn(len, polls) && out.choice.is_turn(access, by_turns, least);
             let is_quick = is_turn || out.is_worth_a_packet(copies, least);
             is_quick && (len <= MAX_BODY || out.is_to_be_waited_for())
@@ -179,7 +179,7 @@ impl Outbound {
         len <= MAX_IN_RING && self.is_worth_a_packet(copies, quick_enough_for(len))
     }
 
-    /// Whether a read or write that is longer than a packet of a message may be a turn: a read is answered by one of several parts, a
+    /// Whether a read or write that is longer than a packet of a message may be a turn, for which room is made if it lacks: a read is answered by one of several parts, a
     /// write has several from `MAX_WRITE` on. `polls`: how often our endpoint has been polled.
     fn may_be_turn(&mut self, len: usize, polls: u64) -> bool {
         if len > LONGEST_TURN || !self.may_answer(polls) {
@@ -188,7 +188,7 @@ impl Outbound {
         if self.lacks_room_for(MAX_BODY) {
             self.wish_for_room();
         }
-        self.may_say(MAX_BODY)
+        self.may_say(len.min(MAX_WRITE))
     }
 
     /// How quickly bodies go through our ring, as the peer has found out.

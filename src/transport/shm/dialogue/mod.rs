@@ -10,8 +10,8 @@
 //! writer's ring before which it belongs, so the two keep one order: a reader looks at the ring, then here, and takes a turn
 //! before the record that stands at its position.
 //!
-//! A message, a write or an answer of several packets is a turn of several parts, each in lines of its own, so that one is read while the
-//! next is written. Only with the last the next turn is the reader's.
+//! A message, a write or an answer of several packets is a turn of several parts, each in lines of its own, so that one is read
+//! while the next is written. Only with the last the next turn is the reader's.
 //!
 //! - `sides`: what a sender says and a receiver hears; `room`: how memory for long turns comes to be; `places`: where in it a
 //!   long body goes, so that its writer's processor has the lines.
@@ -57,7 +57,7 @@ pub(super) const LONGEST: usize = super::config::MAX_WRITE;
 const _: () = assert!(LONGEST as u64 <= LEN);
 /// The most parts of a turn.
 const PARTS: usize = 8;
-/// The longest message, write and answer that is one turn.
+/// The longest message, write and answer that is one turn. Of a longer write a part may be one.
 pub(super) const LONGEST_TURN: usize = UNITS * UNIT;
 /// What room the bodies of messages and answers take; those of writes take up to two.
 const UNIT: usize = super::config::MAX_BODY;
@@ -348,7 +348,8 @@ impl Dialogue {
         fill(unsafe { core::slice::from_raw_parts_mut(place, len) });
         // SAFETY: the header lies in the lines, aligned.
         unsafe { here.add(HEADER_AT).cast::<[u64; 4]>().write(header) };
-        let goes_on = self.more_follows(header, len) && self.may_go_on();
+        let next_fits = unit + 2 * units(len) <= UNITS;
+        let goes_on = self.more_follows(header, len) && next_fits && self.may_go_on();
         let low = len as u64 | (unit as u64) << UNIT_AT | if goes_on { GOES_ON } else { 0 };
         // SYNC POINT turn: release.
         word_at(here).store(self.next_word(position) << LOW_BITS | low, Ordering::Release);

@@ -8,7 +8,7 @@ use super::super::delivery::{Delivery, deliver};
 use super::super::fill;
 use super::super::inbound::Inbound;
 use super::super::outbound::{Outbound, Written};
-use super::{Dialogue, LONGEST_TURN, PART_BITS};
+use super::{Dialogue, LONGEST_TURN, PART_BITS, PARTS};
 use crate::engine::port::Sink;
 use crate::engine::wire::{self, Packet};
 use core::ops::Range;
@@ -21,10 +21,9 @@ use std::time::Instant;
 pub(in super::super) struct Said {
     /// `Dialogue::parts`, once it is read.
     parts: u64,
-    /// Where its turn stands among the records of our ring.
-    position: u64,
-    /// How many parts its turn has so far.
+    /// How many parts its turn has so far, and where they stand among the records of our ring.
     of_turn: usize,
+    positions: [u64; PARTS],
 }
 
 /// Whether such a packet may begin a turn: it answers another, or is answered with one turn.
@@ -84,7 +83,6 @@ impl Outbound {
         };
         let position = self.producer.position();
         let part = dialogue.part();
-        let begins = part == 0 || self.said.parts == 0;
         let header = [first, second, third, fourth];
         let said = dialogue.say(part, header, len, position, |room| {
             // SAFETY: the caller's promise. No memory that may be sent is the dialogue's.
@@ -102,11 +100,11 @@ impl Outbound {
             let took = copy_speed::per_byte(len, started.elapsed());
             self.ring.saying().store(took, Ordering::Relaxed);
         }
-        self.said = Said {
-            parts: dialogue.parts(),
-            position: if begins { position } else { self.said.position },
-            of_turn: part + 1,
-        };
+        self.said.parts = dialogue.parts();
+        self.said.of_turn = part + 1;
+        if let Some(at) = self.said.positions.get_mut(part) {
+            *at = position;
+        }
         self.producer.behind_a_turn();
         self.announce()
     }
@@ -125,17 +123,12 @@ impl Outbound {
         self.said.parts == 0 || self.ring.heard().load(Ordering::Acquire) >= self.said.parts
     }
 
-    /// The position before which our last turn stands, if the peer has not read it.
-    pub(in super::super) fn unheard(&self) -> Option<u64> {
-        (!self.is_heard()).then_some(self.said.position)
-    }
-
     /// Which parts of our last turn the peer has not read.
     pub(in super::super) fn unheard_parts(&self) -> Range<usize> {
         if self.is_heard() {
             return 0..0;
         }
-        let Said { parts, of_turn, .. } = self.said;
+        let (parts, of_turn) = (self.said.parts, self.said.of_turn);
         let heard = self.ring.heard().load(Ordering::Acquire);
         // The peer may have written anything.
         let is_begun = heard >> PART_BITS == (parts - 1) >> PART_BITS;
@@ -145,6 +138,11 @@ impl Outbound {
             0
         };
         first.min(of_turn)..of_turn
+    }
+
+    /// The position in our ring before which one of them stands.
+    pub(in super::super) fn position_of(&self, part: usize) -> u64 {
+        self.said.positions.get(part).copied().unwrap_or(u64::MAX)
     }
 
     /// Header and body of one of them.

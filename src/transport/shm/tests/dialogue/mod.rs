@@ -287,7 +287,7 @@ fn a_word_of_long_ago_is_no_part() {
     pair.read_all(1 - who);
     // The turn is the same one's again.
     for who in 0..2 {
-        pair.out(who).dialogue.as_ref().unwrap().pass_turns((1 << 24) - 1);
+        pair.out(who).dialogue.as_ref().unwrap().pass_turns((1 << 22) - 1);
     }
     pair.poll(who, 64);
     assert_eq!(pair.push_part(who, 0, 2 * MAX_BODY), Push::Done);

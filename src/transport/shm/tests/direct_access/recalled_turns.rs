@@ -207,11 +207,63 @@ fn a_part_that_cannot_be_carried_out_stays_with_all_behind_it() {
     assert_eq!((done, parts), (Some(2), 4));
     assert_eq!(bytes(&memory, [0, MAX_WRITE, 2 * MAX_WRITE]), [1, 2, 0]);
     assert!(!out(&p).may_go_ahead());
+    // Another time those that stay are no hindrance to what may be done now.
+    let done = p.end.recall(p.to, |header, len| match header.tag - BASE {
+        at if at == 3 * MAX_WRITE as u64 => Recall::Stop,
+        _ => judge(header, len, &mut Vec::new()),
+    });
+    assert_eq!((done, bytes(&memory, [2 * MAX_WRITE])), (Some(1), [3]));
     let mut sink = Kept::default();
-    poll_until(&mut p.target, &mut sink, |sink| sink.packets.len() == 2);
-    let at = sink.packets.iter().map(|(_, header, _)| header.tag - BASE);
-    assert!(at.eq([2, 3].map(|part| (part * MAX_WRITE) as u64)));
+    poll_until(&mut p.target, &mut sink, |sink| sink.packets.len() == 1);
+    assert_eq!(sink.packets[0].1.tag, write_header(3 * MAX_WRITE).tag);
     assert!(out(&p).may_go_ahead());
+}
+
+/// Where a turn goes on that was taken back in part, its next part stands behind what went through the ring meanwhile.
+#[test]
+fn a_part_is_not_done_before_what_was_pushed_before_it() {
+    let memory = Memory::private();
+    let (mut p, _) = pair_with_room(&memory);
+    let mut sink = Kept::default();
+    p.end.poll(&mut sink, 64);
+    say_parts(&mut p, 2, MAX_WRITE);
+    assert_eq!(p.target.poll(&mut sink, 1), 1);
+    assert_eq!(recall(&mut p.end, p.to), Some(1));
+    push(&mut p.end, p.to, &Header::new(Packet::Rendezvous, 1), &[]);
+    assert!(out(&p).is_speaking());
+    push(&mut p.end, p.to, &write_header(0), &[9; 8]);
+    assert!(!out(&p).is_speaking());
+    assert_eq!(recall(&mut p.end, p.to), None);
+    assert_eq!(bytes(&memory, [0]), [0]);
+    poll_until(&mut p.target, &mut sink, |sink| sink.packets.len() == 3);
+    assert_eq!(kinds(&sink)[1..], [Packet::Rendezvous, Packet::Write]);
+}
+
+/// The rest goes through the ring, and the next turn is the target's.
+#[test]
+fn a_write_that_is_longer_than_the_room_does_not_leave_its_turn_open() {
+    for (parts, len, said) in [(6, MAX_WRITE, 4), (12, MAX_BODY, 8)] {
+        let memory = Memory::private();
+        let (mut p, back) = pair_with_room(&memory);
+        p.end.poll(&mut Kept::default(), 64);
+        let turns = dialogue(&p).turn();
+        for part in 0..parts {
+            let header = Header {
+                total: ((parts - 1 - part) * len) as u64,
+                ..write_header(part * len)
+            };
+            push(&mut p.end, p.to, &header, &vec![1; len]);
+            assert_eq!(out(&p).is_speaking(), part + 1 < said, "{part} of {len}");
+        }
+        assert_eq!(dialogue(&p).turn(), turns + 1);
+        let mut sink = Kept::default();
+        poll_until(&mut p.target, &mut sink, |sink| sink.packets.len() == parts);
+        let at = sink.packets.iter().map(|(_, header, _)| header.tag);
+        assert!(at.eq((0..parts).map(|part| write_header(part * len).tag)));
+        push(&mut p.target, back, &header(3), &body(3));
+        poll_until(&mut p.end, &mut sink, |sink| sink.packets.len() == parts + 1);
+        assert!(out(&p).may_say(MAX_WRITE));
+    }
 }
 
 /// One that cannot be done without the target is left to it, and so is all behind it.
@@ -235,7 +287,9 @@ fn a_turn_that_cannot_be_carried_out_stays() {
 #[test]
 fn a_turn_that_the_peer_has_written_over_does_no_harm() {
     let words = DIALOGUE_AT / 8..DIALOGUE_AT / 8 + 12;
-    for (word, value) in words.flat_map(|word| [0, 5, 0x2000, 0x4000, 0xffff, 1 << 40, !0].map(|value| (word, value))) {
+    for (word, value) in
+        words.flat_map(|word| [0, 5, 0x2000, 0x4000, 0xffff, 7 << 15, 1 << 19, 1 << 40, !0].map(|value| (word, value)))
+    {
         let memory = Memory::private();
         let (mut p, back) = pair_with_turn(&memory);
         push_said(&mut p, &write_header(100), &[1; 200], true);
