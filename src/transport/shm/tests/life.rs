@@ -249,17 +249,7 @@ fn a_receive_outlives_the_earlier_life_of_whom_it_names() {
     let there = end.transport_mut().peer(b"there").unwrap();
     let mut ends = Vec::new();
     for (tag, memory) in memory.iter().enumerate() {
-        let recv = Recv {
-            kind: MessageKind::Tagged,
-            from: Some(there),
-            tag: tag as u64,
-            ignore: 0,
-            body: memory.iov(),
-            multi: None,
-            context: tag,
-            tell: Tell::Queue,
-        };
-        end.recv(&recv, &mut ends).unwrap();
+        end.recv(&receive(Some(there), tag, memory), &mut ends).unwrap();
     }
     let start = Instant::now();
     while ends.is_empty() || end.transport().peers.has_former(there) {
@@ -277,6 +267,20 @@ fn a_receive_outlives_the_earlier_life_of_whom_it_names() {
 }
 
 /// One context is closed before another has sent anything: what is received from the endpoint ends with that.
+/// Its context is its tag.
+fn receive(from: Option<PeerId>, tag: usize, memory: &Lent) -> Recv {
+    Recv {
+        kind: MessageKind::Tagged,
+        from,
+        tag: tag as u64,
+        ignore: 0,
+        body: memory.iov(),
+        multi: None,
+        context: tag,
+        tell: Tell::Queue,
+    }
+}
+
 #[test]
 fn receives_outlive_a_context_and_end_with_the_endpoint() {
     let dir = Dir::new();
@@ -286,17 +290,8 @@ fn receives_outlive_a_context_and_end_with_the_endpoint() {
     let mut context = dir.open(&address);
     let memory = Lent::new(&[8], 0);
     let mut ends: Vec<engine::op::Completion> = Vec::new();
-    let recv = Recv {
-        kind: MessageKind::Tagged,
-        from: end.transport_mut().peer(b"there"),
-        tag: 5,
-        ignore: 0,
-        body: memory.iov(),
-        multi: None,
-        context: 9,
-        tell: Tell::Queue,
-    };
-    end.recv(&recv, &mut ends).unwrap();
+    let there = end.transport_mut().peer(b"there");
+    end.recv(&receive(there, 5, &memory), &mut ends).unwrap();
     let to = context.peer(b"here").unwrap();
     assert_eq!(context.push(to, &header(1), Body::Empty, None), Push::Done);
     drop(context);
