@@ -31,10 +31,15 @@ impl<R: Report> Sink for EngineSink<'_, R> {
     #[inline(always)]
     fn take(&mut self, from: PeerId, header: &Header, body: &[u8]) -> bool {
         match header.packet {
-            Packet::Eager => self.core.take_eager(from, header, body, self.report),
+            Packet::Eager => self.core.take_eager_apart(from, *header, body, self.report),
             Packet::Write => self.core.take_memory(from, *header, body, self.report),
             _ => self.core.take_other(from, *header, body, self.report),
         }
+    }
+
+    #[inline(always)]
+    fn take_message(&mut self, from: PeerId, header: &Header, body: &[u8]) -> bool {
+        header.packet == Packet::Eager && self.core.take_eager(from, header, body, self.report)
     }
 
     #[inline(always)]

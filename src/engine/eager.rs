@@ -6,7 +6,7 @@ use super::message::{Delivery, Landing, Message, Phase, data, kind, tag};
 use super::op::{CompletedOp, Completion, MessageKind, Report};
 use super::peer::Malformed;
 use super::port::{PeerId, Placement};
-use super::receive::{MatchedRecv, truncated};
+use super::receive::{MatchedRecv, PostedBody, fill_pieces, truncated};
 use super::state::Core;
 use super::wire::{Header, Packet, flag};
 use crate::util::keep_in_registers;
@@ -35,14 +35,18 @@ impl Core {
             MessageKind::Collective => &mut self.collective,
         };
         let post = match matcher.take_posted(peer.source.unwrap_or(from), tag) {
-            Taken::Simple(post) => post,
-            Taken::Other => return false,
+            Taken::Removed(post) => post,
+            Taken::Lasting(_) => return false,
             Taken::Nothing => {
                 self.keep_eager(from, *header, body);
                 return true;
             }
         };
-        let len = post.buffer.write(body);
+        let len = match post.body {
+            PostedBody::One(buffer) => buffer.write(body),
+            PostedBody::Pieces(place) => fill_pieces(&mut self.posted_pieces, place, body),
+            PostedBody::Multi(_) => 0, // one of these lasts
+        };
         report.report(Completion {
             op: CompletedOp::Recv,
             kind,
@@ -63,6 +67,19 @@ impl Core {
             self.wake(from);
         }
         true
+    }
+
+    /// The same by value and out of line, for those who call it where much else is to be kept in registers.
+    #[inline(never)]
+    pub(super) fn take_eager_apart(
+        &mut self,
+        from: PeerId,
+        mut header: Header,
+        body: &[u8],
+        report: &mut impl Report,
+    ) -> bool {
+        let header = keep_in_registers(&mut header);
+        self.take_eager(from, header, body, report)
     }
 
     /// The whole message has come, and no posted receive matches. By value, so that the header of a message that matches one

@@ -84,7 +84,7 @@ impl Core {
                 context: open.context,
                 tell: open.tell,
             };
-            let post = self.matcher(recv.kind).post(want, || post);
+            let post = self.matcher(recv.kind).post_lasting(want, post);
             if let Some(open) = self.multis.get_mut(multi) {
                 open.post = Some(post);
             }

@@ -1,13 +1,13 @@
 //! Receives: posting, matching with a message, completing and cancelling them.
 
-use super::matching::{Receive, Want};
+use super::matching::{Receive, Taken, Want};
 use super::message::{Delivery, Landing, Message};
 use super::multi::AfterPiece;
 use super::op::{CompletedOp, Completion, Context, Error, Failure, MessageKind, Recv, Report, Tell};
 use super::port::PeerId;
 use super::state::Core;
 use crate::util::keep_in_registers;
-use crate::util::slab::Id;
+use crate::util::slab::{Id, Slab};
 use crate::util::user::{UserBuf, UserIov};
 
 /// A posted receive. Small, as many may be posted, and each is written and read once.
@@ -28,30 +28,9 @@ pub(super) enum PostedBody {
     Multi(u32),
 }
 
-/// A posted receive of one piece.
-pub(super) struct SimpleRecv {
-    pub buffer: UserBuf,
-    pub context: Context,
-    pub tell: Tell,
-}
-
 impl Receive for PostedRecv {
-    type Simple = SimpleRecv;
-
     fn context(&self) -> usize {
         self.context
-    }
-
-    #[inline]
-    fn simple(&self) -> Option<SimpleRecv> {
-        match self.body {
-            PostedBody::One(buffer) => Some(SimpleRecv {
-                buffer,
-                context: self.context,
-                tell: self.tell,
-            }),
-            PostedBody::Pieces(_) | PostedBody::Multi(_) => None,
-        }
     }
 }
 
@@ -120,6 +99,18 @@ pub(super) fn truncated(overflow: usize) -> Option<Failure> {
     (overflow > 0).then_some(Failure { error, overflow })
 }
 
+#[inline(never)]
+fn take_pieces(posted: &mut Slab<UserIov>, place: u32) -> UserIov {
+    let name = posted.name(place);
+    name.and_then(|name| posted.remove(name)).unwrap_or_default()
+}
+
+/// Copies into the pieces of a posted receive, which a message has matched. Says how much was copied.
+#[inline(never)]
+pub(super) fn fill_pieces(posted: &mut Slab<UserIov>, place: u32, body: &[u8]) -> usize {
+    take_pieces(posted, place).write(0, body)
+}
+
 impl Core {
     /// Takes an unexpected message that matches, or posts the receive. Returns whether it took one.
     #[inline(always)]
@@ -168,22 +159,17 @@ impl Core {
     pub(super) fn take_post(&mut self, kind: MessageKind, from: PeerId, tag: u64, total: usize) -> Option<MatchedRecv> {
         let source = self.source(from);
         let matcher = self.matcher(kind);
-        let id = matcher.find_posted(source, tag)?;
-        let post = *matcher.posted(id)?;
+        let post = match matcher.take_posted(source, tag) {
+            Taken::Nothing => return None,
+            Taken::Removed(post) => post,
+            Taken::Lasting(id) => *matcher.posted(id)?,
+        };
         let iov = match post.body {
             PostedBody::One(buffer) => UserIov::one(buffer),
-            PostedBody::Pieces(place) => self.take_pieces(place),
+            PostedBody::Pieces(place) => take_pieces(&mut self.posted_pieces, place),
             PostedBody::Multi(place) => return self.carve(self.multis.name(place)?, total),
         };
-        self.matcher(kind).unpost(id);
         Some(MatchedRecv::single(iov, post.context, post.tell))
-    }
-
-    #[inline(never)]
-    fn take_pieces(&mut self, place: u32) -> UserIov {
-        let name = self.posted_pieces.name(place);
-        name.and_then(|name| self.posted_pieces.remove(name))
-            .unwrap_or_default()
     }
 
     /// Reports a matched message to the application, and answers its sender if that waits.

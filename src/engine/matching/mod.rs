@@ -4,11 +4,11 @@
 //! receive that matches; a new receive takes the oldest unexpected message that matches. Both orders are exact, as MPI
 //! needs them. The bits that a receive compares are its `Pattern`, and programs use few patterns.
 //!
-//! - `posted`: a message that does not match the receive that was posted first finds its own by hash, which costs one
-//!   lookup per pattern in use.
+//! - `posted`: a row of receives, of which a message is compared with the first. `sorted`: where a message that does not
+//!   match that one finds its own by hash, which costs one lookup per pattern in use.
 //! - `unexpected`: messages are searched one by one while that is cheap, else through an index of the pattern asked
 //!   for.
-//! - `list`: the order of both. `chains`: the hash table of `posted`. `index`: an index over a slab, made when needed.
+//! - `list`: the order of both. `chains`: the hash table of `sorted`. `index`: an index over a slab, made when needed.
 //!
 //! An engine has one `Matcher` for each `MessageKind`; the tag of untagged messages is always 0. Knows `util` only.
 
@@ -16,6 +16,7 @@ mod chains;
 mod index;
 mod list;
 mod posted;
+mod sorted;
 mod unexpected;
 
 #[cfg(test)]
@@ -95,23 +96,17 @@ impl Key {
 
 /// What the matcher must know of a posted receive.
 pub trait Receive {
-    /// What `take_posted` returns of a receive.
-    type Simple;
-
     /// The context by which the application cancels it. Several receives may have the same.
     fn context(&self) -> usize;
-
-    /// None if there is more to be done about it when a message takes it.
-    fn simple(&self) -> Option<Self::Simple>;
 }
 
 /// What `take_posted` found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Taken<S> {
+pub enum Taken<P> {
     Nothing,
-    /// A receive that is not simple. It stays.
-    Other,
-    Simple(S),
+    Removed(P),
+    /// One of `post_lasting`, which stays until `unpost`.
+    Lasting(Id),
 }
 
 /// Posted receives and unexpected messages. `P` is what the engine keeps of a receive, `M` of a message.
@@ -134,16 +129,16 @@ impl<P: Receive, M> Matcher<P, M> {
     /// Posts a receive for which `find_unexpected` found nothing.
     // Inlined, and with a closure that makes the receive last, so that it is written only once, where it stays.
     #[inline(always)]
-    pub fn post(&mut self, want: Want, receive: impl FnOnce() -> P) -> Id {
-        self.posted.insert(want, receive)
+    pub fn post(&mut self, want: Want, receive: impl FnOnce() -> P) {
+        self.posted.push(&want, receive);
     }
 
-    /// The oldest receive that a message matches. It stays posted until `unpost`.
-    #[inline]
-    pub fn find_posted(&mut self, source: Source, tag: u64) -> Option<Id> {
-        self.posted.find(source, tag)
+    /// The same for a receive that takes message after message.
+    pub fn post_lasting(&mut self, want: Want, receive: P) -> Id {
+        self.posted.push_lasting(&want, receive)
     }
 
+    /// A receive of `post_lasting`, or one that was searched for.
     #[inline]
     pub fn posted(&self, receive: Id) -> Option<&P> {
         self.posted.get(receive)
@@ -155,7 +150,7 @@ impl<P: Receive, M> Matcher<P, M> {
     }
 
     /// All receives whose source is as `means` says, oldest first.
-    pub fn search_posted(&self, means: impl Fn(Option<Source>) -> bool) -> Vec<Id> {
+    pub fn search_posted(&mut self, means: impl Fn(Option<Source>) -> bool) -> Vec<Id> {
         self.posted.search(means)
     }
 
@@ -169,18 +164,18 @@ impl<P: Receive, M> Matcher<P, M> {
         self.unexpected.sources()
     }
 
-    /// Removes a receive, because it was matched or cancelled.
+    /// Removes a receive that lasts, or one that was searched for.
     pub fn unpost(&mut self, receive: Id) -> Option<P> {
         self.posted.remove(receive)
     }
 
-    /// Removes the oldest receive that a message matches, if it is simple.
+    /// Removes the oldest receive that a message matches, unless it lasts.
     #[inline(always)]
-    pub fn take_posted(&mut self, source: Source, tag: u64) -> Taken<P::Simple> {
+    pub fn take_posted(&mut self, source: Source, tag: u64) -> Taken<P> {
         self.posted.take(source, tag)
     }
 
-    /// Keeps a message for which `find_posted` found no receive.
+    /// Keeps a message for which `take_posted` found no receive.
     pub fn add_unexpected(&mut self, source: Source, tag: u64, message: M) -> Id {
         self.unexpected.insert(source, tag, message)
     }

@@ -38,6 +38,13 @@ pub trait Sink {
         false
     }
 
+    /// `take` of a message alone, for a transport that reads short packets in a loop of their own, where little else has
+    /// to be kept in registers. False: the transport calls `take`.
+    #[inline]
+    fn take_message(&mut self, _from: PeerId, _header: &Header, _body: &[u8]) -> bool {
+        false
+    }
+
     /// Whether what this peer sent last is done only when the poll is over, at the latest when the transport is flushed. Until
     /// then a peer that works on our memory directly must not take it for done. Asked after `take`.
     fn is_to_answer(&self, _peer: PeerId) -> bool {

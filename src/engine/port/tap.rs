@@ -49,6 +49,14 @@ impl<S: Sink> Sink for Tap<'_, S> {
         }
     }
 
+    #[inline(always)]
+    fn take_message(&mut self, from: PeerId, header: &Header, body: &[u8]) -> bool {
+        match self.known.get(from as usize) {
+            Some(Some(known)) if known.met => self.sink.take_message(known.id, header, body),
+            _ => false,
+        }
+    }
+
     fn is_to_answer(&self, peer: PeerId) -> bool {
         let known = self.known.get(peer as usize).copied().flatten();
         known.is_some_and(|known| self.sink.is_to_answer(known.id))

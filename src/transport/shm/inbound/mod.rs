@@ -116,7 +116,11 @@ impl Inbound {
     fn read_records<S: Sink>(&mut self, sink: &mut S, budget: usize) -> (usize, RingEvent) {
         self.refused = false;
         let alone = core::mem::take(&mut self.was_empty);
-        let (mut done, mut event) = (0, RingEvent::Nothing);
+        let (mut done, mut event) = self.read_messages(sink, if alone { 1 } else { budget });
+        if alone && done > 0 {
+            self.has_delivered();
+            return self.after(done, event);
+        }
         while done < budget {
             let record = match self.consumer.next(self.ring.rows()) {
                 Ok(Some(record)) => record,
@@ -168,13 +172,48 @@ impl Inbound {
             }
         }
         if !self.refused {
-            self.active = true;
-            self.delivered = true;
+            self.has_delivered();
         }
+        self.after(done, event)
+    }
+
+    #[inline(always)]
+    fn has_delivered(&mut self) {
+        self.active = true;
+        self.delivered = true;
+    }
+
+    #[inline(always)]
+    fn after(&self, done: usize, event: RingEvent) -> (usize, RingEvent) {
         match event {
             RingEvent::Nothing if self.help.is_some() => (done, RingEvent::Help),
             event => (done, event),
         }
+    }
+
+    /// Reads messages of up to a line, until there is something else. Most records are such, so they have a loop that holds
+    /// little.
+    #[inline(always)]
+    fn read_messages<S: Sink>(&mut self, sink: &mut S, budget: usize) -> (usize, RingEvent) {
+        let mut done = 0;
+        while done < budget {
+            let rows = self.ring.rows();
+            let Some(record) = self.consumer.short(rows) else { break };
+            // SAFETY: the record was read, and the reader goes behind it after the last use of the slice.
+            let body: &[u8] = unsafe { rows.body(record) };
+            if done >= SEVERAL {
+                self.ring.expect_behind(record.cell);
+            }
+            let header = wire::Header::from_words(rows.read_header(record));
+            if !header.is_some_and(|header| sink.take_message(self.peer, &header, body)) {
+                break;
+            }
+            done += 1;
+            if self.consumer.advance(self.ring.rows(), record) && self.sender_starves() {
+                return (done, RingEvent::Starved);
+            }
+        }
+        (done, RingEvent::Nothing)
     }
 
     /// The next record, before which this poll has delivered so many.

@@ -366,6 +366,13 @@ impl Consumer {
         }
     }
 
+    /// The oldest record, if it is of one line or less, and nothing is to be done before it.
+    #[inline(always)]
+    pub(super) fn short<C: Cells>(&self, ring: &C) -> Option<Record> {
+        let (size, cell) = (ring.size(), ring.size().cell(self.head));
+        record::decode_short(cell, ring.control(cell), size.lap(self.head))
+    }
+
     /// What a word stands for that tells of something else than a usual record. Goes on behind skipped cells, where a record is.
     /// `from`: where `next` began.
     // The record is not returned from here, so that the usual one stays in registers.

@@ -183,6 +183,27 @@ pub(super) fn encode(record: Record) -> u64 {
     kind | record.len as u64
 }
 
+/// The same of a record of one line or less.
+#[inline(always)]
+pub(super) fn decode_short(cell: u64, word: u64, lap: u64) -> Option<Record> {
+    let brief = (word ^ (lap | BRIEF)) as usize;
+    if brief <= Form::BRIEF_MOST {
+        return Some(Record {
+            cell,
+            form: Form::Brief,
+            len: brief,
+            cells: 1,
+        });
+    }
+    let len = (word ^ (lap | RECORD)) as usize;
+    (len <= Form::NEAR_MOST && cell % 2 == 0).then_some(Record {
+        cell,
+        form: Form::Near,
+        len,
+        cells: 2,
+    })
+}
+
 /// The record that a control word of this lap tells of.
 #[inline(always)]
 pub(super) fn decode(size: Size, cell: u64, word: u64, lap: u64) -> Result<Record, Broken> {
