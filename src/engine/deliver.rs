@@ -164,7 +164,7 @@ impl Core {
         match header.packet {
             Packet::Rendezvous => self.take_offer(from, header, body, report),
             Packet::Done | Packet::Acked | Packet::Credit => self.take_answer(from, header, body, report),
-            _ => self.take_memory(from, *header, body, report),
+            _ => self.take_access(from, header, body, report),
         }
     }
 

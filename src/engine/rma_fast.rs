@@ -27,7 +27,12 @@ impl Core {
         body: &[u8],
         report: &mut impl Report,
     ) -> bool {
-        let header = keep_in_registers(&mut header);
+        self.take_access(from, keep_in_registers(&mut header), body, report)
+    }
+
+    /// The same where the header is in memory already.
+    #[inline(always)]
+    pub(super) fn take_access(&mut self, from: PeerId, header: &Header, body: &[u8], report: &mut impl Report) -> bool {
         if self.at_hand.is_of(from) {
             if header.packet == Packet::Read {
                 // Nothing but reads has come from this peer since the first was seen to be simple.

@@ -348,8 +348,8 @@ impl Dialogue {
         fill(unsafe { core::slice::from_raw_parts_mut(place, len) });
         // SAFETY: the header lies in the lines, aligned.
         unsafe { here.add(HEADER_AT).cast::<[u64; 4]>().write(header) };
-        let next_fits = unit + 2 * units(len) <= UNITS;
-        let goes_on = self.more_follows(header, len) && next_fits && self.may_go_on();
+        let next_fits = || unit + 2 * units(len) <= UNITS;
+        let goes_on = self.more_follows(header, len) && next_fits() && self.may_go_on();
         let low = len as u64 | (unit as u64) << UNIT_AT | if goes_on { GOES_ON } else { 0 };
         // SYNC POINT turn: release.
         word_at(here).store(self.next_word(position) << LOW_BITS | low, Ordering::Release);

@@ -179,7 +179,8 @@ impl Inbound {
         };
         let started = self.speeds.start_turn(body.len());
         let header = wire::Header::from_words(words);
-        if !header.is_some_and(|header| sink.take(self.peer, &header, body)) {
+        let take = |header| sink.take_message(self.peer, &header, body) || sink.take(self.peer, &header, body);
+        if !header.is_some_and(take) {
             match deliver(sink, self.peer, &mut self.help, words, body) {
                 Delivery::Done => {}
                 other => return other,

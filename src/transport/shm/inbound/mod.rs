@@ -116,11 +116,30 @@ impl Inbound {
     fn read_records<S: Sink>(&mut self, sink: &mut S, budget: usize) -> (usize, RingEvent) {
         self.refused = false;
         let alone = core::mem::take(&mut self.was_empty);
-        let (mut done, mut event) = self.read_messages(sink, if alone { 1 } else { budget });
+        // Whoever waited for a message mostly waited for one. Its sender has already taken the line behind it to write the
+        // next: a look there takes as long as a message, and the sender then has to take the line once more.
+        let (done, event) = match alone {
+            true if self.is_spoken_to() => return self.hear_alone(sink),
+            true => self.read_messages(sink, 1),
+            false => self.read_messages(sink, budget),
+        };
         if alone && done > 0 {
             self.has_delivered();
             return self.after(done, event);
         }
+        self.read_all(sink, budget, alone, done, event)
+    }
+
+    /// Goes on with records of all kinds, and turns of the dialogue.
+    #[inline(always)]
+    fn read_all<S: Sink>(
+        &mut self,
+        sink: &mut S,
+        budget: usize,
+        alone: bool,
+        mut done: usize,
+        mut event: RingEvent,
+    ) -> (usize, RingEvent) {
         while done < budget {
             let record = match self.consumer.next(self.ring.rows()) {
                 Ok(Some(record)) => record,
@@ -165,8 +184,6 @@ impl Inbound {
                 event = RingEvent::Starved;
             }
             done += 1;
-            // Whoever waited for a message mostly waited for one. Its sender has already taken the line behind it to write
-            // the next: a look there takes as long as a message, and the sender then has to take the line once more.
             if alone && record.len <= LINE {
                 break;
             }
@@ -175,6 +192,22 @@ impl Inbound {
             self.has_delivered();
         }
         self.after(done, event)
+    }
+
+    /// What we waited for is a turn of the dialogue.
+    #[inline(always)]
+    fn hear_alone<S: Sink>(&mut self, sink: &mut S) -> (usize, RingEvent) {
+        match self.hear(sink) {
+            Delivery::Done => {
+                self.has_delivered();
+                self.after(1, RingEvent::Nothing)
+            }
+            Delivery::Refused => {
+                self.refused = true;
+                self.after(0, RingEvent::Nothing)
+            }
+            Delivery::Broken => (0, RingEvent::Broken),
+        }
     }
 
     #[inline(always)]
