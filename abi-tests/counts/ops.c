@@ -22,7 +22,7 @@ enum { WARM = 6000, ROUNDS = 1000, BYTES = 8, LONG = 16384, TAG = 7, POSTED = 64
 /* c is as a, but its default completion level is delivery, as MPICH's is. */
 static struct end a, b, c;
 static struct fid_av *av;
-static fi_addr_t to_b;
+static fi_addr_t to_a, to_b;
 static struct fi_context2 contexts[POSTED + 2];
 static uint64_t in[POSTED + 2], out = 5, memory[2];
 static char long_in[LONG], long_out[LONG];
@@ -140,6 +140,28 @@ static void read_sent(void)
 		ended(&a);
 	ended(&b);
 }
+
+/* The two answer each other, as in a ping-pong: b waits when a's message comes. */
+static void exchange(bool sending)
+{
+	post(0, TAG);
+	DONE(fi_trecv(a.ep, &in[1], BYTES, NULL, FI_ADDR_UNSPEC, TAG, 0, &contexts[1]));
+	look(&b);
+	if (sending) {
+		OK(COUNTED(fi_tinject(a.ep, &out, BYTES, to_b, TAG)));
+		ended(&b);
+	} else {
+		OK(fi_tinject(a.ep, &out, BYTES, to_b, TAG));
+		if (COUNTED(look(&b)) != 1)
+			ended(&b);
+	}
+	look(&a);
+	DONE(fi_tinject(b.ep, &out, BYTES, to_a, TAG));
+	ended(&a);
+}
+
+static void inject_answer(void) { exchange(true); }
+static void read_answer(void) { exchange(false); }
 
 /* Many without a look in between. */
 static void flood(void)
@@ -333,6 +355,7 @@ static void open_both(const char *provider, enum fi_threading threading)
 	av = base.av;
 	open_end(&a, &base, &wish);
 	open_end(&b, &base, &wish);
+	to_a = know(av, &a.name);
 	to_b = know(av, &b.name);
 	OK(fi_mr_reg(base.domain, memory, sizeof(memory), FI_REMOTE_WRITE | FI_REMOTE_READ, 0, 1, 0, &mr, NULL));
 	key = fi_mr_key(mr);
@@ -380,6 +403,8 @@ int main(int argc, char **argv)
 	count("target-of-read", target_of_read, calls);
 	count("read-answered", read_answered, calls);
 	count("atomic", add_injected, calls);
+	count("inject-answer", inject_answer, calls);
+	count("read-answer", read_answer, calls);
 	for (int i = 0; i < POSTED; i++)
 		post(i, 1000 + (uint64_t) i);
 	count("read-one-of-64", read_one_of_many, calls);
