@@ -349,7 +349,8 @@ impl Core {
                 len,
             });
         }
-        if send.fence && self.fenced(to) {
+        // Of a write in parts the first waits for what is before it; the others would wait for that one.
+        if send.fence && send.at == 0 && self.fenced(to) {
             return None;
         }
         if !matches!(send.op, OutgoingOp::Message) {

@@ -174,3 +174,25 @@ fn a_target_that_dies_ends_it_once() {
     assert_eq!(bed.done(0), [end(WRITE, 1, LEN, Some(Error::PeerGone))]);
     assert_eq!(bed.nodes[0].engine.leftovers(), [0; 5]);
 }
+
+/// With nothing before it, all of it goes at once.
+#[test]
+fn a_fence_does_not_wait_for_its_own_parts() {
+    let (mut bed, memory) = bed([0; 2]);
+    let local = numbered(LEN);
+    let fenced = Rma {
+        fence: true,
+        ..write(&local)
+    };
+    bed.rma(0, &fenced).unwrap();
+    assert_eq!(packets(&bed), [3, 0]);
+    bed.rma(0, &fenced).unwrap();
+    assert_eq!(packets(&bed), [3, 0]);
+    bed.progress(1);
+    bed.progress(0);
+    assert_eq!(packets(&bed), [6, 0]);
+    bed.settle();
+    assert_eq!(bed.done(0), [end(WRITE, 1, LEN, None); 2]);
+    assert_eq!(memory.bytes()[100..100 + LEN], local.bytes());
+    bed.check_nothing_left();
+}
