@@ -23,6 +23,8 @@ const ACKS_LATER: u64 = 64;
 /// So many polls in a row find nothing until the others go. A program that answers a write with a write has written by then,
 /// and where each packet is a call of the system, many have gathered.
 const ACKS_WAIT: u32 = 32;
+/// So many polls at most, whatever they find: a fence of the peer's waits for them, and others may send all the time.
+const ACKS_WAIT_AT_MOST: u32 = 1024;
 
 /// The result of a peer's short read or atomic, as the memory was when the request was executed.
 #[derive(Debug)]
@@ -211,14 +213,16 @@ impl Core {
         }
     }
 
-    /// Lets acknowledgements go that nobody waits for, if the last polls have found nothing.
+    /// Lets acknowledgements go that nobody waits for, if the last polls have found nothing, or they have waited for long.
     #[cold]
     pub(super) fn see_to_acks_later(&mut self, came: usize) {
         self.idle_polls = if came == 0 { self.idle_polls + 1 } else { 0 };
-        if self.idle_polls < ACKS_WAIT {
+        self.polls_with_acks += 1;
+        if self.idle_polls < ACKS_WAIT && self.polls_with_acks < ACKS_WAIT_AT_MOST {
             return;
         }
         self.idle_polls = 0;
+        self.polls_with_acks = 0;
         while let Some(to) = self.acks_later.pop() {
             // None: the peer was lost meanwhile.
             let Some(rma) = self.peers.get_mut(to as usize).and_then(|peer| peer.rma.as_mut()) else {

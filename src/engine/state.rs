@@ -124,6 +124,8 @@ pub(super) struct Core {
     pub acks_later: Vec<PeerId>,
     /// Polls in a row that have found nothing while there were some.
     pub idle_polls: u32,
+    /// All polls since there were some.
+    pub polls_with_acks: u32,
     /// Peers with writes that the transport has gathered, and that are reported when they have left.
     pub gathered: Vec<PeerId>,
     /// Peers that owe answers to short operations, and polls since the last check of them (`recall`).
@@ -171,6 +173,7 @@ impl Core {
             unacked: 0,
             acks_later: Vec::new(),
             idle_polls: 0,
+            polls_with_acks: 0,
             gathered: Vec::new(),
             awaiting_answers: Vec::new(),
             polls_since_check: 0,

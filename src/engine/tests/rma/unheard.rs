@@ -229,3 +229,32 @@ fn memory_whose_accesses_are_counted_is_never_known() {
     }
     bed.check_nothing_left();
 }
+
+/// A fence waits for them, however much comes from others.
+#[test]
+fn acknowledgements_go_even_if_each_poll_finds_something() {
+    let mut bed = Bed::new(3, 4, manners()[0], small());
+    let memory = words(&[0; 4]);
+    register(&bed, 1, KEY, &memory, Rights::BOTH);
+    make_known(&mut bed, 0);
+    bed.rma(0, &write(1, 0, &words(&[5]))).unwrap();
+    let fenced = Rma {
+        fence: true,
+        ..write(1, 0, &words(&[6]))
+    };
+    bed.rma(0, &fenced).unwrap();
+    assert_eq!(bed.done(0).len(), 1);
+    let mut polls = 0;
+    while bed.done(0).is_empty() {
+        bed.rma(2, &access(Access::Write, 1, &words(&[7]), remote(&[(24, 8, KEY)])))
+            .unwrap();
+        assert!(bed.progress(1) > 0);
+        bed.progress(0);
+        bed.progress(2);
+        polls += 1;
+        assert!(polls < 5000, "the fence waits for ever");
+    }
+    bed.settle();
+    assert_eq!(memory.bytes(), bytes(&[6, 0, 0, 7]));
+    bed.check_nothing_left();
+}
