@@ -175,6 +175,7 @@ impl Inbound {
             match self.deliver_record(sink, record, done) {
                 Delivery::Done => {}
                 Delivery::Refused => {
+                    self.consumer.leave();
                     self.refused = true;
                     break;
                 }

@@ -401,6 +401,12 @@ impl Consumer {
         self.turn_passed = Some(self.head);
     }
 
+    /// The record that `next` gave is left for later. If it is taken back until then, a turn may come before what is there next.
+    #[cold]
+    pub(super) fn leave(&mut self) {
+        self.turn_passed = None;
+    }
+
     /// Releases a record that was read. True when lines were given back.
     #[inline]
     pub(super) fn advance<C: Cells>(&mut self, ring: &C, record: Record) -> bool {

@@ -140,6 +140,30 @@ fn a_read_that_was_said_is_taken_back() {
     }
 }
 
+/// The target has passed the turn before a record, and refused the record: what is said in its place comes before what follows.
+#[test]
+fn what_is_said_where_a_refused_record_was_taken_back_is_heard_in_order() {
+    let memory = Memory::private();
+    let (mut p, back) = pair_with_turn(&memory);
+    let (mut at_target, mut at_end) = (Kept::default(), Kept::default());
+    push_said(&mut p, &header(1), &body(1), true);
+    push_said(&mut p, &write_header(0), &[1; 8], false);
+    assert_eq!(p.target.poll(&mut at_target, 1), 1);
+    at_target.refuse = true;
+    assert_eq!(p.target.poll(&mut at_target, 64), 0);
+    at_target.refuse = false;
+    push(&mut p.target, back, &header(2), &body(2));
+    poll_until(&mut p.end, &mut at_end, |sink| sink.packets.len() == 1);
+    assert_eq!(recall(&mut p.end, p.to), Some(1));
+    p.end.poll(&mut at_end, 64);
+    push_said(&mut p, &header(3), &body(3), true);
+    push_said(&mut p, &header(4), &body(4), false);
+    poll_until(&mut p.target, &mut at_target, |sink| sink.packets.len() == 3);
+    for (packet, id) in at_target.packets.iter().zip([1, 3, 4]) {
+        assert_whole(packet, id);
+    }
+}
+
 /// A write of several parts, each of so many bytes.
 fn say_parts(p: &mut Pair, parts: usize, len: usize) {
     for part in 0..parts {
