@@ -35,15 +35,20 @@ pub(super) use room::{RoomWish, room_needed};
 pub(super) use sides::{Said, is_said};
 use std::sync::{Arc, OnceLock};
 
-// The word of a part, from the top: the low bits of its turn's number, those of the position, whether the turn goes on behind it,
-// in which unit of the room a long body begins, and the length of the body.
+// The word of a part, from the top: the low bits of its turn's number, a bit that each has, the low bits of the position, whether
+// the turn goes on behind it, in which unit of the room a long body begins, and the length of the body.
 const LOW_BITS: u32 = 20;
-const FIELD_BITS: u32 = 22;
-const FIELD: u64 = (1 << FIELD_BITS) - 1;
+const POSITION_BITS: u32 = 21;
+const POSITION: u64 = (1 << POSITION_BITS) - 1;
+/// No part is where the word is 0, whatever turn and position are.
+const IS_PART: u64 = 1 << POSITION_BITS;
+const TURN_AT: u32 = POSITION_BITS + 1;
+const TURN_BITS: u32 = 22;
+const TURN: u64 = (1 << TURN_BITS) - 1;
 const GOES_ON: u64 = 1 << 19;
 const UNIT_AT: u32 = 15;
 const LEN: u64 = (1 << UNIT_AT) - 1;
-const _: () = assert!(LOW_BITS + 2 * FIELD_BITS == u64::BITS && UNITS as u64 * (LEN + 1) <= GOES_ON);
+const _: () = assert!(LOW_BITS + TURN_AT + TURN_BITS == u64::BITS && UNITS as u64 * (LEN + 1) <= GOES_ON);
 
 const HEADER_AT: usize = 8;
 /// A body that fits follows the header at once. Longer ones begin with the second line, as the other side looks at the first
@@ -158,7 +163,7 @@ impl Dialogue {
     /// The upper part of the word of the next part.
     #[inline(always)]
     fn next_word(&self, position: u64) -> u64 {
-        ((self.turn() + 1) & FIELD) << FIELD_BITS | (position & FIELD)
+        ((self.turn() + 1) & TURN) << TURN_AT | IS_PART | (position & POSITION)
     }
 
     /// Whether the other side has written the next part, and it belongs before what stands in the ring at this position.
@@ -219,16 +224,8 @@ impl Dialogue {
         self.turn.store(before, Ordering::Relaxed);
         self.part.store(parts.start as u64, Ordering::Relaxed);
         self.here.store(here, Ordering::Relaxed);
-        for part in parts {
-            // No side waits for a turn of that number: the other has written it, or it is 0.
-            let word = if part == 0 {
-                (before & FIELD) << FIELD_BITS << LOW_BITS
-            } else {
-                0
-            };
-            if let Some(here) = self.lines_of(part) {
-                word_at(here).store(word, Ordering::Relaxed);
-            }
+        for here in parts.filter_map(|part| self.lines_of(part)) {
+            word_at(here).store(0, Ordering::Relaxed);
         }
     }
 
@@ -427,7 +424,7 @@ pub(super) const SECOND_UNIT: usize = 1 << UNIT_AT;
 
 #[cfg(test)]
 pub(super) fn word(turn: u64, position: u64, low: u64) -> u64 {
-    (turn << FIELD_BITS | position) << LOW_BITS | low
+    (turn << TURN_AT | IS_PART | position) << LOW_BITS | low
 }
 
 #[cfg(test)]

@@ -20,29 +20,37 @@ struct Pair {
 }
 
 impl Pair {
-    fn meet() -> Pair {
+    /// Of whom neither has sent anything.
+    fn begin() -> Pair {
         let dir = Dir::new();
         let mut ends = [dir.open("a"), dir.open("b")];
         let to = [ends[0].peer(b"b").unwrap(), ends[1].peer(b"a").unwrap()];
-        let mut pair = Pair {
+        Pair {
             ends,
             sinks: Default::default(),
             to,
             sent: Default::default(),
             next: [0; 2],
             _dir: dir,
-        };
-        for who in 0..2 {
-            let hello = Header::new(Packet::Credit, 0);
-            assert_eq!(pair.ends[who].push(pair.to[who], &hello, Body::Empty, None), Push::Done);
-            poll_until(&mut pair.ends[1 - who], &mut pair.sinks[1 - who], |sink| {
-                !sink.packets.is_empty()
-            });
         }
+    }
+
+    fn meet() -> Pair {
+        let mut pair = Pair::begin();
+        (0..2).for_each(|who| pair.hello(who));
         // Both have polled since they pushed.
         (0..2).for_each(|who| pair.poll(who, 1));
-        pair.sinks.iter_mut().for_each(|sink| sink.packets.clear());
         pair
+    }
+
+    /// One pushes something that the other reads.
+    fn hello(&mut self, who: usize) {
+        let hello = Header::new(Packet::Credit, 0);
+        assert_eq!(self.ends[who].push(self.to[who], &hello, Body::Empty, None), Push::Done);
+        poll_until(&mut self.ends[1 - who], &mut self.sinks[1 - who], |sink| {
+            !sink.packets.is_empty()
+        });
+        self.sinks[1 - who].packets.clear();
     }
 
     /// A pair in which `a` has the first turn, or `b`.
@@ -295,6 +303,43 @@ fn a_word_of_long_ago_is_no_part() {
     (0..2).for_each(|_| pair.poll(1 - who, 64));
     let sent = pair.sent[who].clone();
     pair.compare(1 - who, &sent);
+}
+
+/// Lines in which no part is are not taken for one of the turn whose number and position are all zeros.
+#[test]
+fn lines_without_a_part_are_no_part_of_any_turn() {
+    // Of the two, the one that has the second turn has not pushed anything.
+    let mut pair = loop {
+        let mut pair = Pair::begin();
+        pair.hello(0);
+        assert_eq!(pair.ends[1].connect(pair.to[1]), Contact::Made);
+        while pair.out(0).dialogue.is_none() {
+            pair.poll(0, 1);
+        }
+        if pair.speaker() == 0 {
+            break pair;
+        }
+    };
+    while !pair.out(0).ring.is_large() {
+        assert_eq!(pair.push(0), Push::Done);
+        pair.read_all(1);
+        pair.poll(0, 64);
+    }
+    let turns = (1 << 22) - 1 - pair.turns(0);
+    for who in 0..2 {
+        pair.out(who).dialogue.as_ref().unwrap().pass_turns(turns);
+    }
+    pair.poll(1, 64);
+    assert_eq!((pair.speaker(), pair.positions()[1]), (1, 0));
+    assert_eq!(pair.push_answer_part(1, 0, 2 * MAX_BODY), Push::Done);
+    (0..2).for_each(|_| pair.poll(0, 64));
+    assert!(pair.sinks[0].gone.is_empty());
+    let first = pair.sent[1].clone();
+    pair.compare(0, &first);
+    pair.sent[1].clear();
+    assert_eq!(pair.push_answer_part(1, MAX_BODY, 2 * MAX_BODY), Push::Done);
+    pair.read_all(0);
+    assert_eq!([pair.turns(0), pair.turns(1)], [1 << 22; 2]);
 }
 
 /// Both push and poll at random, some polls take little and some packets are refused at first.
