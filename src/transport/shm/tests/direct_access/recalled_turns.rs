@@ -424,7 +424,12 @@ proptest! {
                 }
                 7 => drop(p.end.push(p.to, &Header::new(Packet::Reply, 0), Body::Empty, None)),
                 8 => drop(recall(&mut p.end, p.to)),
-                9 => drop(p.target.poll(&mut sinks[0], 3)),
+                9 => {
+                    // Some packets are refused at first.
+                    sinks[0].refuse = kind == 0;
+                    p.target.poll(&mut sinks[0], 3);
+                    sinks[0].refuse = false;
+                }
                 _ => drop(p.end.poll(&mut sinks[1], 3)),
             }
         }
