@@ -7,8 +7,8 @@
 use super::credit;
 use super::deliver::EngineSink;
 use super::op::{
-    CompletedOp, Completion, CompletionLevel, Context, Error, Failure, Peek, Recv, Refused, Report, Send, Unreached,
-    untold,
+    CompletedOp, Completion, CompletionLevel, Context, Error, Failure, Peek, ReceiveOf, Recv, Refused, Report, Send,
+    Unreached, untold,
 };
 use super::outgoing::{self, Outgoing};
 use super::peer::Detours;
@@ -268,9 +268,9 @@ impl<T: Transport> Engine<T> {
         Ok(())
     }
 
-    /// Cancels the oldest unmatched receive with this context. Returns whether there was one.
-    pub fn cancel(&mut self, context: Context, report: &mut impl Report) -> bool {
-        self.core.cancel(context, report)
+    /// Cancels the oldest of the unmatched receives that this names. Returns whether there was one.
+    pub fn cancel(&mut self, receive: ReceiveOf, report: &mut impl Report) -> bool {
+        self.core.cancel(receive, report)
     }
 
     /// Cancels all the application's receives, unless a message is being written into one. Returns whether it did.

@@ -48,6 +48,14 @@ impl Tell {
     }
 }
 
+/// Names a posted receive that is to be taken back, by its context.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReceiveOf {
+    Program(Context),
+    /// The part of this library that asked for it by `Tell::Own`.
+    Library(Context),
+}
+
 /// When a send completes (fi_cq: completion levels).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CompletionLevel {

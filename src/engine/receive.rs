@@ -3,7 +3,7 @@
 use super::matching::{Receive, Taken, Want};
 use super::message::{Delivery, Landing, Message};
 use super::multi::AfterPiece;
-use super::op::{CompletedOp, Completion, Context, Error, Failure, MessageKind, Recv, Report, Tell};
+use super::op::{CompletedOp, Completion, Context, Error, Failure, MessageKind, ReceiveOf, Recv, Report, Tell};
 use super::port::PeerId;
 use super::state::Core;
 use crate::util::keep_in_registers;
@@ -207,10 +207,16 @@ impl Core {
         }
     }
 
-    /// Cancels the application's oldest posted receive with this context.
-    pub(super) fn cancel(&mut self, context: Context, report: &mut impl Report) -> bool {
+    /// Cancels the oldest of the posted receives that this names.
+    pub(super) fn cancel(&mut self, receive: ReceiveOf, report: &mut impl Report) -> bool {
+        let (context, own) = match receive {
+            ReceiveOf::Program(context) => (context, false),
+            ReceiveOf::Library(context) => (context, true),
+        };
         [MessageKind::Untagged, MessageKind::Tagged].into_iter().any(|kind| {
-            let found = self.matcher(kind).find_context(context, |post| post.tell != Tell::Own);
+            let found = self
+                .matcher(kind)
+                .find_context(context, |post| (post.tell == Tell::Own) == own);
             found.is_some_and(|id| self.withdraw(kind, id, Error::Canceled, report))
         })
     }

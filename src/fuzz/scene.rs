@@ -4,8 +4,8 @@
 
 use crate::engine::Engine;
 use crate::engine::op::{
-    Access, Atomic, AtomicOp, AtomicTarget, CompletedOp, Completion, CompletionLevel, Form, MessageKind, Recv,
-    RemoteIov, RemotePart, Rma, Send, Tell,
+    Access, Atomic, AtomicOp, AtomicTarget, CompletedOp, Completion, CompletionLevel, Form, MessageKind, ReceiveOf,
+    Recv, RemoteIov, RemotePart, Rma, Send, Tell,
 };
 use crate::engine::port::{PeerId, Remote, Transport};
 use crate::engine::wire::Header;
@@ -271,7 +271,7 @@ impl<'a, T: Transport> Scene<'a, T> {
 
     pub(super) fn cancel(&mut self) {
         let context = usize::from(self.input.byte());
-        self.engine.cancel(context, &mut self.told);
+        self.engine.cancel(ReceiveOf::Program(context), &mut self.told);
     }
 
     /// Polls, and looks at what has ended.

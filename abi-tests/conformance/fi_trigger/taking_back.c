@@ -63,6 +63,36 @@ static void one_counters_work_is_flushed(void)
 	end();
 }
 
+/* A receive that was started is outstanding as any other: fi_cancel finds it by its context. */
+static void a_started_receive_can_be_cancelled(void)
+{
+	static const uint64_t flags[] = { 0, FI_COMPLETION };
+	struct fi_cq_err_entry entry;
+	struct message recv;
+	int ret;
+
+	begin();
+	for (int i = 0; i < 2; i++) {
+		set_up_message(&recv, (uint64_t) i + 1, FI_OP_RECV, other, &iov_there, FI_ADDR_UNSPEC);
+		recv.op.flags = flags[i];
+		QUEUE(&recv.work);
+		OK(fi_cntr_add(trigger, 1));
+		ret = (int) fi_cancel(&other->fid, &recv.work.context);
+		NEED(!lacking(ret), "fi_cancel: %s", fi_strerror(-ret));
+		CHECK(ret == 0, "fi_cancel: %d (%s)", ret, fi_strerror(-ret));
+		if (flags[i]) {
+			entry = ERROR_COMPLETION(&bed, bed.side[1].rx);
+			CHECK(entry.err == FI_ECANCELED && entry.op_context == &recv.work.context, "error %d", entry.err);
+		}
+		for (long end = now_ms() + GIVE_UP_MS; fi_cntr_readerr(done) != (uint64_t) i + 1 && now_ms() < end;)
+			;
+		CHECK(fi_cntr_readerr(done) == (uint64_t) i + 1, "%llu errors", (unsigned long long) fi_cntr_readerr(done));
+		FAILS(fi_cancel(&other->fid, &recv.work.context));
+	}
+	silence();
+	end();
+}
+
 /* Our own promise: a counter that work waits for is in use; an endpoint's work ends with it. */
 static void objects_in_use_stay(void)
 {
@@ -84,7 +114,7 @@ static void objects_in_use_stay(void)
 
 static const struct test tests[] = {
 	TEST(cancelled_work_is_not_done), TEST(flushed_work_is_not_done), TEST(one_counters_work_is_flushed),
-	TEST(objects_in_use_stay),
+	TEST(a_started_receive_can_be_cancelled), TEST(objects_in_use_stay),
 };
 
 CASES(tests)

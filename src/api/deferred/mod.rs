@@ -22,7 +22,7 @@ use super::messaging::Flags;
 use super::mr::memory::Memory;
 use crate::abi::types::*;
 use crate::api::log::Speaker;
-use crate::engine::op::{Completion, Context};
+use crate::engine::op::{Completion, Context, ReceiveOf};
 use crate::util::lock::OptLock;
 use crate::util::slab::{Id, Slab};
 use core::sync::atomic::{Ordering, fence};
@@ -35,8 +35,10 @@ use work::{Action, Call, Change, Ending, Held, On, Target, Work};
 struct Flight {
     endpoint: usize,
     counted: Option<Arc<Held>>,
-    /// FI_COMPLETION: its completion goes to the endpoint's queue and counter too, with this context.
-    entry: Option<Context>,
+    /// The program's.
+    context: Context,
+    /// FI_COMPLETION: its completion goes to the endpoint's queue and counter too, with that context.
+    entry: bool,
     /// FI_MULTI_RECV: several completions come, the last of which gives the buffer back.
     multi: bool,
 }
@@ -161,6 +163,7 @@ impl Deferred {
         let flight = Flight {
             endpoint: target.key(),
             counted: counted.map(|held| Arc::new(Held::new(held.cntr()))),
+            context: call.context(),
             entry: work::wants_entry(call),
             multi: call.is_recv() && flags & FI_MULTI_RECV != 0,
         };
@@ -180,7 +183,7 @@ impl Deferred {
         let flight = state.flights.get(id)?;
         let landed = Landed {
             counted: flight.counted.clone(),
-            entry: flight.entry,
+            entry: flight.entry.then_some(flight.context),
         };
         if !flight.multi || end.released {
             state.flights.remove(id);
@@ -218,6 +221,14 @@ impl Deferred {
         } else {
             Err(Errno(FI_ENOENT))
         }
+    }
+
+    /// The numbers of an endpoint's operations that were started here with this context and have not ended.
+    fn started(&self, endpoint: usize, context: Context) -> Vec<Context> {
+        let state = self.state.lock();
+        let meant = |flight: &Flight| flight.endpoint == endpoint && flight.context == context;
+        let found = state.flights.iter().filter(|(_, flight)| meant(flight));
+        found.map(|(id, _)| id.bits() as Context).collect()
     }
 
     /// FI_FLUSH_WORK: drops all work that has not started, or what waits for one counter.
@@ -304,14 +315,19 @@ pub fn trigger(endpoint: &dyn EndpointOps, call: &Call, cntr: &Arc<Cntr>, thresh
     })
 }
 
-/// fi_cancel: of what the endpoint has, or else of operations with FI_TRIGGER that have not been started. If there are none
-/// with this context, the endpoint's answer stands: -FI_ENOENT, or that it can take nothing back.
+/// fi_cancel: of what the endpoint has, of a deferred receive that was started, or else of operations with FI_TRIGGER that
+/// have not been started. If there are none with this context, the endpoint's answer stands: -FI_ENOENT, or that it can take
+/// nothing back.
 pub fn cancel(endpoint: &dyn EndpointOps, context: Context) -> Result<()> {
-    let Err(answer) = endpoint.cancel(context) else {
+    let Err(answer) = endpoint.cancel(ReceiveOf::Program(context)) else {
         return Ok(());
     };
     let key = work::key_of(endpoint);
     let deferred = &endpoint.domain().deferred;
+    let taken_back = |number| endpoint.cancel(ReceiveOf::Library(number)).is_ok();
+    if deferred.started(key, context).into_iter().any(taken_back) {
+        return Ok(());
+    }
     let meant = |work: &Work| work.name == context && work.triggered().is_some() && work.is_on(key);
     let canceled = deferred.remove(meant);
     for call in canceled.iter().filter_map(Work::triggered) {

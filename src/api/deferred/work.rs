@@ -214,7 +214,7 @@ impl Work {
         };
         match ending {
             Ending::Ordinary => target.fail(call, error, None),
-            Ending::Counted(counted) if wants_entry(call).is_some() => {
+            Ending::Counted(counted) if wants_entry(call) => {
                 target.fail(call, error, counted.as_ref().map(Held::cntr));
             }
             Ending::Counted(counted) => counted.iter().for_each(|held| held.cntr().fail()),
@@ -248,7 +248,7 @@ pub fn owned(call: &Call, number: Context) -> Call {
     call.with(Flags::Own(flags & !(FI_TRIGGER | FI_COMPLETION)), number)
 }
 
-/// The context for an entry in the endpoint's queue, if the program asked for one (FI_COMPLETION).
-pub fn wants_entry(call: &Call) -> Option<Context> {
-    matches!(call.flags(), Flags::Call(flags) if flags & FI_COMPLETION != 0).then(|| call.context())
+/// Whether the program asked for an entry in the endpoint's queue (FI_COMPLETION).
+pub fn wants_entry(call: &Call) -> bool {
+    matches!(call.flags(), Flags::Call(flags) if flags & FI_COMPLETION != 0)
 }

@@ -11,7 +11,7 @@ use crate::api::domain::Domain;
 use crate::api::errno::{Errno, Result};
 use crate::api::messaging::NotBegun;
 use crate::api::progress::Watch;
-use crate::engine::op::{Context, Refused};
+use crate::engine::op::{ReceiveOf, Refused};
 use crate::util::closable::{Closable, Entered};
 use core::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -148,8 +148,8 @@ impl<O: Owners> EngineHost<O> {
         more
     }
 
-    pub(super) fn cancel(&self, context: Context) -> Result<()> {
-        let found = self.enter()?.cancel(context);
+    pub(super) fn cancel(&self, receive: ReceiveOf) -> Result<()> {
+        let found = self.enter()?.cancel(receive);
         self.deferred.run();
         if found { Ok(()) } else { Err(Errno(FI_ENOENT)) }
     }

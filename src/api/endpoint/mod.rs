@@ -39,7 +39,7 @@ use super::one_sided::{AtomicCall, Atomics, Rma, RmaCall};
 use super::progress::{Progress, Watch};
 use crate::abi::types::*;
 use crate::engine::endpoint::Engine;
-use crate::engine::op::{Completion, Context, Error, RemotePart, Report};
+use crate::engine::op::{Completion, Error, ReceiveOf, RemotePart, Report};
 use crate::engine::port::{PeerId, Transport};
 use crate::util::ready::Ready;
 use crate::util::user::UserIov;
@@ -375,8 +375,8 @@ impl<T: EndpointTransport + 'static> EndpointOps for Arc<Endpoint<T>> {
         Ok(())
     }
 
-    fn cancel(&self, context: Context) -> Result<()> {
-        self.host.cancel(context)
+    fn cancel(&self, receive: ReceiveOf) -> Result<()> {
+        self.host.cancel(receive)
     }
 }
 

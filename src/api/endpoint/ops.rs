@@ -21,7 +21,7 @@ use crate::api::log::Speaker;
 use crate::api::messaging::Messaging;
 use crate::api::one_sided::{Atomics, Rma};
 use crate::api::progress::{Progress, Watch};
-use crate::engine::op::Context;
+use crate::engine::op::ReceiveOf;
 use core::any::Any;
 use std::os::fd::RawFd;
 use std::sync::Arc;
@@ -97,8 +97,8 @@ pub trait EndpointOps: Messaging + Rma + Atomics + Send + Sync + 'static {
         Err(Errno(FI_ENOSYS))
     }
 
-    /// fi_cancel.
-    fn cancel(&self, context: Context) -> Result<()>;
+    /// fi_cancel: of a receive that has no message yet.
+    fn cancel(&self, receive: ReceiveOf) -> Result<()>;
 
     /// Sends in flight, and posted receives that no message has matched.
     fn unfinished(&self) -> (usize, usize);

@@ -6,7 +6,7 @@ use crate::api::cq::{Cq, CqAttr};
 use crate::api::domain::Fabric;
 use crate::api::info::model::{DomainAttr, EpAttr};
 use crate::api::messaging::Flags;
-use crate::engine::op::{CompletedOp, MessageKind};
+use crate::engine::op::{CompletedOp, Context, MessageKind};
 use crate::util::user::Lent;
 use std::collections::VecDeque;
 use std::sync::Mutex;

@@ -13,7 +13,7 @@ use crate::api::endpoint::connection::{Connection, ConnectionEvent, accept, conn
 use crate::api::eq::{Eq, EqAttr};
 use crate::api::info::model::{DomainAttr, EpAttr};
 use crate::api::messaging::Flags;
-use crate::engine::op::{Access, CompletedOp, Error, Failure, MessageKind, RemoteIov, RemotePart};
+use crate::engine::op::{Access, CompletedOp, Context, Error, Failure, MessageKind, RemoteIov, RemotePart};
 use crate::util::user::Lent;
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard};

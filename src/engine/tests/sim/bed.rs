@@ -299,7 +299,7 @@ impl<T: Connected> Bed<T> {
     pub fn cancel(&mut self, node: PeerId, context: Context) -> bool {
         self.world.borrow_mut().log.push(Event::Cancel { node, context });
         let Node { engine, reporter, .. } = self.node(node);
-        engine.cancel(context, reporter)
+        engine.cancel(ReceiveOf::Program(context), reporter)
     }
 
     pub fn progress(&mut self, node: PeerId) -> usize {

@@ -18,8 +18,8 @@ pub use wire::Wire;
 use wire::{Moving, land};
 
 use crate::engine::op::{
-    Access, CompletedOp, Completion, CompletionLevel, Context, Error, MessageKind, Peek, Recv, Refused, RemotePart,
-    Report, Send, Tell,
+    Access, CompletedOp, Completion, CompletionLevel, Context, Error, MessageKind, Peek, ReceiveOf, Recv, Refused,
+    RemotePart, Report, Send, Tell,
 };
 use crate::engine::port::*;
 use crate::engine::wire::{Header, Packet};
