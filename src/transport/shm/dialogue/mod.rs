@@ -7,14 +7,14 @@
 //! A pair has one dialogue, in the lane of whichever has the smaller instance in the other's file: a few lines of the control
 //! block, and for longer bodies some behind the large ring. That side has the first turn. Whoever has read the other's turn
 //! has the next; what else is to be sent meanwhile goes through the ring. The word of a turn tells the position in its
-//! writer's ring before which it belongs, so the two keep one order: a reader looks at the ring, then here, and takes a turn
-//! before the record that stands at its position.
+//! writer's ring before which it belongs, so the two keep one order: a reader takes a turn before the record that stands at its
+//! position, and finds none there only if it has looked at the ring before.
 //!
 //! A message, a write or an answer of several packets is a turn of several parts, each in lines of its own, so that one is read
 //! while the next is written. Only with the last the next turn is the reader's.
 //!
 //! - `sides`: what a sender says and a receiver hears; `room`: how memory for long turns comes to be; `places`: where in it a
-//!   long body goes, so that its writer's processor has the lines.
+//!   long body goes, so that its writer's processor has the lines; `words`: what the word of a part tells.
 //!
 //! This file is what the two sides share. Opened by `ShmTransport` and `housekeeping`. Of the engine's headers it knows which are
 //! the parts of one message, write or answer.
@@ -22,6 +22,7 @@
 mod places;
 mod room;
 mod sides;
+mod words;
 
 use super::lane::{DIALOGUE_BYTES, LargeMap, Ring};
 use super::ring::LINE;
@@ -34,21 +35,9 @@ use places::Places;
 pub(super) use room::{RoomWish, room_needed};
 pub(super) use sides::{Said, is_said};
 use std::sync::{Arc, OnceLock};
-
-// The word of a part, from the top: the low bits of its turn's number, a bit that each has, the low bits of the position, whether
-// the turn goes on behind it, in which unit of the room a long body begins, and the length of the body.
-const LOW_BITS: u32 = 20;
-const POSITION_BITS: u32 = 21;
-const POSITION: u64 = (1 << POSITION_BITS) - 1;
-/// No part is where the word is 0, whatever turn and position are.
-const IS_PART: u64 = 1 << POSITION_BITS;
-const TURN_AT: u32 = POSITION_BITS + 1;
-const TURN_BITS: u32 = 22;
-const TURN: u64 = (1 << TURN_BITS) - 1;
-const GOES_ON: u64 = 1 << 19;
-const UNIT_AT: u32 = 15;
-const LEN: u64 = (1 << UNIT_AT) - 1;
-const _: () = assert!(LOW_BITS + TURN_AT + TURN_BITS == u64::BITS && UNITS as u64 * (LEN + 1) <= GOES_ON);
+#[cfg(test)]
+pub(super) use words::SECOND_UNIT;
+use words::{len_of, unit_of, which_of};
 
 const HEADER_AT: usize = 8;
 /// A body that fits follows the header at once. Longer ones begin with the second line, as the other side looks at the first
@@ -59,7 +48,7 @@ const BESIDE_HEADER: usize = LINE - BODY_AT;
 const SHORT: usize = DIALOGUE_BYTES - LINE;
 /// The longest body: that of a write.
 pub(super) const LONGEST: usize = super::config::MAX_WRITE;
-const _: () = assert!(LONGEST as u64 <= LEN);
+const _: () = assert!(LONGEST <= words::MOST);
 /// The most parts of a turn.
 const PARTS: usize = 8;
 /// The longest message, write and answer that is one turn. Of a longer write a part may be one.
@@ -160,17 +149,17 @@ impl Dialogue {
         word_at(self.here())
     }
 
-    /// The upper part of the word of the next part.
+    /// Which part is the next, before what stands in the ring at this position.
     #[inline(always)]
-    fn next_word(&self, position: u64) -> u64 {
-        ((self.turn() + 1) & TURN) << TURN_AT | IS_PART | (position & POSITION)
+    fn next(&self, position: u64) -> u64 {
+        words::which(self.turn() + 1, position)
     }
 
     /// Whether the other side has written the next part, and it belongs before what stands in the ring at this position.
     #[inline(always)]
     pub(super) fn is_next(&self, position: u64) -> bool {
         // SYNC POINT turn: acquire.
-        !self.is_ours() && self.word().load(Ordering::Acquire) >> LOW_BITS == self.next_word(position)
+        !self.is_ours() && which_of(self.word().load(Ordering::Acquire)) == self.next(position)
     }
 
     /// Header and body of the part that `is_next`, and whether the turn goes on behind it. They are this side's until it is `heard`
@@ -178,7 +167,7 @@ impl Dialogue {
     #[inline(always)]
     fn hear(&self) -> Option<([u64; 4], &[u8], bool)> {
         let word = self.word().load(Ordering::Relaxed);
-        let goes_on = word & GOES_ON != 0;
+        let goes_on = words::goes_on(word);
         if goes_on && !self.may_go_on() {
             return None;
         }
@@ -189,7 +178,7 @@ impl Dialogue {
     /// Header and body of a part whose lines begin here, and of which this is the word.
     #[inline(always)]
     fn contents(&self, here: *mut u8, part: usize, word: u64) -> Option<([u64; 4], &[u8])> {
-        let len = (word & LEN) as usize;
+        let len = len_of(word);
         let body: *const u8 = self.place(here, part, len, unit_of(word))?;
         // SAFETY: the header lies in the lines, aligned, and `place` has as many bytes. A peer that breaks the protocol can
         // change them meanwhile, nothing else; `wire::Header::from_words` checks whatever it is given.
@@ -347,9 +336,9 @@ impl Dialogue {
         unsafe { here.add(HEADER_AT).cast::<[u64; 4]>().write(header) };
         let next_fits = || unit + 2 * units(len) <= UNITS;
         let goes_on = self.more_follows(header, len) && next_fits() && self.may_go_on();
-        let low = len as u64 | (unit as u64) << UNIT_AT | if goes_on { GOES_ON } else { 0 };
+        let word = words::word(self.next(position), len, unit, goes_on);
         // SYNC POINT turn: release.
-        word_at(here).store(self.next_word(position) << LOW_BITS | low, Ordering::Release);
+        word_at(here).store(word, Ordering::Release);
         if is_long {
             self.filled(unit, len, goes_on);
         }
@@ -378,7 +367,7 @@ impl Dialogue {
     #[inline(always)]
     fn heard(&self, goes_on: bool) {
         let word = self.word().load(Ordering::Relaxed);
-        if word & LEN > SHORT as u64 {
+        if len_of(word) > SHORT {
             self.places.read(usize::from(unit_of(word) > 0));
         }
         if self.part() > 0 {
@@ -418,13 +407,10 @@ impl Dialogue {
     }
 }
 
-/// For tests that write words as a peer may: a bit of the unit, and the word of a turn.
+/// For tests that write words as a peer may.
 #[cfg(test)]
-pub(super) const SECOND_UNIT: usize = 1 << UNIT_AT;
-
-#[cfg(test)]
-pub(super) fn word(turn: u64, position: u64, low: u64) -> u64 {
-    (turn << TURN_AT | IS_PART | position) << LOW_BITS | low
+pub(super) fn word(turn: u64, position: u64, low: usize) -> u64 {
+    words::word(words::which(turn, position), low, 0, false)
 }
 
 #[cfg(test)]
@@ -447,9 +433,9 @@ impl Dialogue {
         }
         // SAFETY: as in `say`.
         unsafe { self.here().add(HEADER_AT).cast::<[u64; 4]>().write(header) };
-        let low = len as u64 & (GOES_ON - 1) | if goes_on { GOES_ON } else { 0 };
-        self.word()
-            .store(self.next_word(position) << LOW_BITS | low, Ordering::Release);
+        let (len, unit) = (len % SECOND_UNIT, len / SECOND_UNIT % UNITS);
+        let word = words::word(self.next(position), len, unit, goes_on);
+        self.word().store(word, Ordering::Release);
         self.pass(goes_on);
     }
 }
@@ -459,12 +445,6 @@ impl Dialogue {
 fn behind_write([first, _, _, total]: [u64; 4]) -> u64 {
     let has_data = (first >> 8) as u8 & flag::DATA != 0;
     if has_data { 0 } else { total }
-}
-
-/// Where in the room the body of a part is that has this word.
-#[inline(always)]
-fn unit_of(word: u64) -> usize {
-    ((word % GOES_ON) >> UNIT_AT) as usize
 }
 
 /// How many units a body takes.

@@ -451,7 +451,7 @@ fn a_turn_keeps_awake_and_wakes() {
 fn a_length_that_cannot_be_ends_the_peer() {
     let mut pair = Pair::meet_with_first(0);
     let position = pair.out(0).producer.position();
-    let longest = LONGEST as u64;
+    let longest = LONGEST;
     for low in [(1 << 20) - 1, (1 << 15) - 1, longest + 1, 7 << 15 | longest, 4096] {
         // The last would have room behind a large ring, which there is none of.
         let ring = pair.ends[1].peers.get(pair.to[1]).unwrap().ring.unwrap();
