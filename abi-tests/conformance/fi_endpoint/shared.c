@@ -319,8 +319,40 @@ static void both_contexts_shared(void)
 	close_sharers(&bed, &srx->fid);
 }
 
+/* Attributes that name no capabilities take none away. */
+static void shared_receive_context_of_plain_attributes(void)
+{
+	struct setup s = { .rx_ctx_cnt = FI_SHARED_CONTEXT, .sides = 3, .more_caps = FI_DIRECTED_RECV };
+	struct fi_cq_tagged_entry entry;
+	struct fi_rx_attr attr;
+	struct bed bed = { 0 };
+	struct fid_ep *srx;
+	int i, ret;
+
+	BY_ADDRESS;
+	open_sides(&bed, &s);
+	attr = *bed.info->rx_attr;
+	attr.caps = 0;
+	ret = fi_srx_context(bed.domain, &attr, &srx, NULL);
+	NEED(!lacking(ret), "fi_srx_context: %s", fi_strerror(-ret));
+	CHECK(ret == 0, "fi_srx_context: %s", fi_strerror(-ret));
+	bind_all(&bed, &srx->fid);
+	enable_sides(&bed, &s);
+	OK(fi_trecv(srx, in, 32, desc, bed.side[2].addr, 1, 0, ctx(1)));
+	for (i = 1; i < 3; i++) {
+		POST(&bed, fi_tsend(bed.side[i].ep, out, 8 * (size_t) i, desc, bed.side[0].addr, 1, ctx(2)));
+		settle(&bed);
+	}
+	entry = COMPLETION(&bed, bed.side[0].rx, ctx(1));
+	CHECK(entry.len == 16, "%zu bytes, of another than was named", entry.len);
+	OK(fi_trecv(srx, in, 32, desc, FI_ADDR_UNSPEC, 1, 0, ctx(3)));
+	COMPLETION(&bed, bed.side[0].rx, ctx(3));
+	close_sharers(&bed, &srx->fid);
+}
+
 static const struct test tests[] = {
 	TEST(shared_receive_context), TEST(shared_receive_context_binds_once), TEST(shared_receive_context_alias),
+	TEST(shared_receive_context_of_plain_attributes),
 	TEST(shared_receives_of_unexpected), TEST(shared_receives_are_told_by_each_endpoint), TEST(shared_receive_context_counts),
 	TEST(shared_transmit_context), TEST(shared_transmit_context_binds_once),
 	TEST(shared_transmit_context_of_nobody), TEST(both_contexts_shared),

@@ -81,6 +81,8 @@ pub struct Domain {
     pub registrar: Option<Arc<dyn Registrar>>,
     /// Operations that wait for counters.
     pub deferred: Arc<Deferred>,
+    /// What its endpoints were said to be for when it was opened.
+    pub caps: u64,
     /// FI_TRIGGER was asked for.
     pub triggers: bool,
     /// How addresses are written, as fi_getinfo answered.
@@ -129,6 +131,7 @@ impl Domain {
             crossed,
             api_version: fabric.api_version,
             deferred: Deferred::new(fabric.provider, &memory, crossed),
+            caps: info.caps,
             triggers,
             memory,
             registrar,

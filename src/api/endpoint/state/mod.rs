@@ -83,8 +83,10 @@ impl EndpointState {
 
     /// The state of a shared receive context, which is enabled from the start.
     pub fn of_shared_rx(domain: &Domain, rx: &RxAttr) -> EndpointState {
+        // Attributes without capabilities restrict nothing.
+        let caps = if rx.caps == 0 { domain.caps } else { rx.caps };
         let info = Info {
-            caps: rx.caps & !FI_SEND | FI_RECV,
+            caps: caps & !FI_SEND | FI_RECV,
             rx: Some(rx.clone()),
             ..Info::default()
         };
