@@ -79,7 +79,10 @@ fn put(ring: &Plain, producer: &mut Producer, form: Form, len: usize) -> bool {
 }
 
 fn take(ring: &Plain, consumer: &mut Consumer) -> Option<Record> {
+    let (short, from) = (consumer.short(ring), consumer.position());
     let found = consumer.next(ring).unwrap();
+    let is_at_hand = |record: &Record| record.form != Form::Far && consumer.position() == from;
+    assert_eq!(short, found.filter(is_at_hand));
     if let Some(record) = found {
         consumer.advance(ring, record);
     }
@@ -298,7 +301,10 @@ proptest! {
         ring.taken.set(taken);
         let mut consumer = Consumer::default();
         for _ in 0..100 {
-            match consumer.next(&ring) {
+            let short = consumer.short(&ring);
+            let next = consumer.next(&ring);
+            prop_assert!(short.is_none() || next == Ok(short));
+            match next {
                 Ok(Some(record)) => {
                     prop_assert!(record.cell + record.cells <= SMALL);
                     prop_assert!(record.form.body_at() + record.len <= record.cells as usize * CELL);
