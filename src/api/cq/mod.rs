@@ -361,4 +361,4 @@ impl Waitable for Cq {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

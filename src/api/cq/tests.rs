@@ -22,7 +22,8 @@ fn attr(wait_obj: fi_wait_obj) -> CqAttr {
     }
 }
 
-fn open(wait_obj: fi_wait_obj) -> Arc<Cq> {
+/// A queue for tests, of whatever.
+pub(crate) fn open(wait_obj: fi_wait_obj) -> Arc<Cq> {
     Cq::open(&attr(wait_obj)).unwrap()
 }
 

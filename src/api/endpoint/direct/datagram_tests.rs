@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::api::av::{self, Av, AvAttr, Insert, StringAddr};
-use crate::api::cq::{Cq, CqAttr};
+use crate::api::cq::{self, Cq};
 use crate::api::domain::Fabric;
 use crate::api::info::model::{DomainAttr, EpAttr};
 use crate::api::messaging::Flags;
@@ -93,17 +93,7 @@ impl DirectTransport for Card {
 const NAMELESS: Context = 99;
 
 fn cq() -> Arc<Cq> {
-    let cq = Cq::open(&CqAttr {
-        size: 100,
-        flags: 0,
-        format: FI_CQ_FORMAT_TAGGED,
-        wait_obj: FI_WAIT_NONE,
-        wait_cond: FI_CQ_COND_NONE,
-        wait_set: None,
-        managed: true,
-        locked: true,
-    });
-    cq.ok().unwrap()
+    cq::tests::open(FI_WAIT_NONE)
 }
 
 fn vector(names: &[u8], count: usize) -> Arc<Av> {

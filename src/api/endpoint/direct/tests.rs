@@ -5,7 +5,7 @@ mod shared;
 use super::*;
 use crate::api::av::StringAddr;
 use crate::api::cntr::{Cntr, CntrAttr};
-use crate::api::cq::{Cq, CqAttr};
+use crate::api::cq::{self, Cq};
 use crate::api::deferred::work::Change;
 use crate::api::deferred::{Terms, queue_count};
 use crate::api::domain::Fabric;
@@ -317,17 +317,7 @@ fn bed_with(receive_contexts: usize) -> Bed {
 }
 
 fn queue() -> Arc<Cq> {
-    let attr = CqAttr {
-        size: 100,
-        flags: 0,
-        format: FI_CQ_FORMAT_TAGGED,
-        wait_obj: FI_WAIT_NONE,
-        wait_cond: FI_CQ_COND_NONE,
-        wait_set: None,
-        managed: true,
-        locked: true,
-    };
-    Cq::open(&attr).ok().unwrap()
+    cq::tests::open(FI_WAIT_NONE)
 }
 
 fn counter() -> Arc<Cntr> {

@@ -3,7 +3,7 @@
 use super::*;
 use crate::api::av::string::StringAddr;
 use crate::api::av::{Av, AvAttr, Insert};
-use crate::api::cq::{Cq, CqAttr, Entry};
+use crate::api::cq::{self, Cq, Entry};
 use crate::api::domain::{Domain, Fabric};
 use crate::api::endpoint::scalable::{Context, Direction, Scalable};
 use crate::api::endpoint::shared_rx::{SharedRx, SharedRxEndpoint};
@@ -76,23 +76,9 @@ impl Bed {
         fi_addr[0]
     }
 
-    fn cq(&self) -> Arc<Cq> {
-        let attr = CqAttr {
-            size: 100,
-            flags: 0,
-            format: FI_CQ_FORMAT_TAGGED,
-            wait_obj: FI_WAIT_NONE,
-            wait_cond: FI_CQ_COND_NONE,
-            wait_set: None,
-            managed: true,
-            locked: true,
-        };
-        Cq::open(&attr).ok().unwrap()
-    }
-
     /// Binds and enables; the queue hears of both directions.
     fn ready(&self, endpoint: &impl EndpointOps, flags: u64) -> Arc<Cq> {
-        let cq = self.cq();
+        let cq = cq::tests::open(FI_WAIT_NONE);
         endpoint.bind_av(&self.av).unwrap();
         endpoint.bind_cq(&cq, flags).unwrap();
         endpoint.enable().unwrap();
@@ -375,7 +361,9 @@ fn a_shared_transmit_context_is_needed_and_busy() {
     let endpoint = Endpoint::new(&bed.domain, &info, Shm::open(&Arc::default(), &info).unwrap());
     let stx = Stx::open(&bed.domain);
     endpoint.bind_av(&bed.av).unwrap();
-    endpoint.bind_cq(&bed.cq(), FI_TRANSMIT | FI_RECV).unwrap();
+    endpoint
+        .bind_cq(&cq::tests::open(FI_WAIT_NONE), FI_TRANSMIT | FI_RECV)
+        .unwrap();
     assert_eq!(endpoint.enable(), Err(Errno(FI_EOPBADSTATE as i32)));
     endpoint.bind_stx(&stx).unwrap();
     assert_eq!(endpoint.bind_stx(&stx), Err(Errno(FI_EINVAL)));
