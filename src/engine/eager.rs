@@ -36,7 +36,7 @@ impl Core {
         };
         let post = match matcher.take_posted(peer.source.unwrap_or(from), tag) {
             Taken::Removed(post) => post,
-            Taken::Lasting(_) => return false,
+            Taken::Lasting(_) => return self.take_piece(from, *header, body, report),
             Taken::Nothing => {
                 self.keep_eager(from, *header, body);
                 return true;
@@ -80,6 +80,25 @@ impl Core {
     ) -> bool {
         let header = keep_in_registers(&mut header);
         self.take_eager(from, header, body, report)
+    }
+
+    /// The whole message has come for a multi-receive.
+    #[inline(never)]
+    fn take_piece(&mut self, from: PeerId, mut header: Header, body: &[u8], report: &mut impl Report) -> bool {
+        let header = keep_in_registers(&mut header);
+        let cost = credit::cost(body.len());
+        let Some(matched) = self.take_post(kind(header), from, tag(header), body.len()) else {
+            return false;
+        };
+        self.peer(from).allowed -= cost;
+        self.repay_credit(from, cost);
+        matched.iov.write(0, body);
+        self.deliver(
+            &Delivery::of_header(from, header, body.len(), &matched, None),
+            None,
+            report,
+        );
+        true
     }
 
     /// The whole message has come, and no posted receive matches. By value, so that the header of a message that matches one

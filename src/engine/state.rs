@@ -124,7 +124,7 @@ pub(super) struct Core {
     pub acks_later: Vec<PeerId>,
     /// Polls in a row that have found nothing while there were some.
     pub idle_polls: u32,
-    /// All polls since there were some.
+    /// All polls since the first of them was kept.
     pub polls_with_acks: u32,
     /// Peers with writes that the transport has gathered, and that are reported when they have left.
     pub gathered: Vec<PeerId>,

@@ -1,6 +1,6 @@
 //! A hash table of slab entries that keeps entries of one hash in order of insertion: each bucket is a list.
 //!
-//! Used by `posted`, which supplies the hashes.
+//! Used by `sorted`, which supplies the hashes.
 
 use super::list::{Link, Links, List};
 

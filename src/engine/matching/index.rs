@@ -3,7 +3,7 @@
 //! Its links lie in a vector of their own, by place, so entries need no room for indices that may never be made. Making
 //! an index costs time for each place of the slab, keeping it a little for each entry that comes or goes. So an owner
 //! makes one when searching without it has cost as much, and drops it when it was kept as long without being used. Used
-//! by `posted` and `unexpected`, which supply the keys.
+//! by `sorted` and `unexpected`, which supply the keys.
 
 use crate::util::hash::SeededState;
 use crate::util::slab::NOWHERE;

@@ -1,6 +1,6 @@
 //! A list of slab entries, oldest first, whose links lie in the entries.
 //!
-//! So adding an entry and removing one touch only it and its neighbours. Used by `posted` and `unexpected`, and by
+//! So adding an entry and removing one touch only it and its neighbours. Used by `unexpected`, and by
 //! `chains`, each of which is a list.
 
 use crate::util::slab::NOWHERE;

@@ -8,7 +8,7 @@
 //!   match that one finds its own by hash, which costs one lookup per pattern in use.
 //! - `unexpected`: messages are searched one by one while that is cheap, else through an index of the pattern asked
 //!   for.
-//! - `list`: the order of both. `chains`: the hash table of `sorted`. `index`: an index over a slab, made when needed.
+//! - `list`: the order of messages, and of receives that are sorted. `chains`: the hash table of `sorted`. `index`: an index over a slab, made when needed.
 //!
 //! An engine has one `Matcher` for each `MessageKind`; the tag of untagged messages is always 0. Knows `util` only.
 
@@ -138,7 +138,7 @@ impl<P: Receive, M> Matcher<P, M> {
         self.posted.push_lasting(&want, receive)
     }
 
-    /// A receive of `post_lasting`, or one that was searched for.
+    /// A receive of `post_lasting`, or one that `find_context` or `search_posted` has found.
     #[inline]
     pub fn posted(&self, receive: Id) -> Option<&P> {
         self.posted.get(receive)
@@ -164,7 +164,7 @@ impl<P: Receive, M> Matcher<P, M> {
         self.unexpected.sources()
     }
 
-    /// Removes a receive that lasts, or one that was searched for.
+    /// Removes such a receive.
     pub fn unpost(&mut self, receive: Id) -> Option<P> {
         self.posted.remove(receive)
     }

@@ -4,10 +4,14 @@
 //! compared. When a message does not match it, or one of them is wanted otherwise, all of them are `sorted`; what is
 //! sorted is older than what is fresh. Used by `matching`.
 
+use super::index::FEW;
 use super::sorted::Sorted;
 use super::{Key, Pattern, Receive, Source, Taken, Want};
 use crate::util::slab::Id;
 use std::collections::VecDeque;
+
+/// The memory of more fresh receives than this is given back when they are sorted.
+const MANY: usize = 1024;
 
 /// A receive and what it asks for: its key, and the bits that its pattern compares.
 #[derive(Clone, Copy, Debug)]
@@ -142,6 +146,9 @@ impl<P: Receive> Posted<P> {
         for post in self.fresh.drain(..) {
             self.sorted.insert(post, false);
         }
+        if self.fresh.capacity() > MANY {
+            self.fresh = VecDeque::new();
+        }
     }
 
     /// A receive that has been sorted.
@@ -155,12 +162,26 @@ impl<P: Receive> Posted<P> {
     }
 
     pub(super) fn find_context(&mut self, context: usize, means: impl Fn(&P) -> bool) -> Option<Id> {
+        let found = self.sorted.find_context(context, &means);
+        if found.is_some() {
+            return found;
+        }
+        let is_meant = |post: &Post<P>| {
+            #[cfg(test)]
+            super::list::looks::count();
+            post.value.context() == context && means(&post.value)
+        };
+        if self.fresh.len() <= FEW && !self.fresh.iter().any(is_meant) {
+            return None;
+        }
         self.sort();
         self.sorted.find_context(context, means)
     }
 
     pub(super) fn search(&mut self, means: impl Fn(Option<Source>) -> bool) -> Vec<Id> {
-        self.sort();
+        if self.fresh.iter().any(|post| means(post.named())) {
+            self.sort();
+        }
         self.sorted.search(means)
     }
 

@@ -8,7 +8,7 @@
 //! block, and for longer bodies some behind the large ring. That side has the first turn. Whoever has read the other's turn
 //! has the next; what else is to be sent meanwhile goes through the ring. The word of a turn tells the position in its
 //! writer's ring before which it belongs, so the two keep one order: a reader takes a turn before the record that stands at its
-//! position, and finds none there only if it has looked at the ring before.
+//! position. That no turn comes before a record it knows only if it looks here after it has seen the record.
 //!
 //! A message, a write or an answer of several packets is a turn of several parts, each in lines of its own, so that one is read
 //! while the next is written. Only with the last the next turn is the reader's.

@@ -115,7 +115,7 @@ impl Inbound {
     #[inline(always)]
     fn read_records<S: Sink>(&mut self, sink: &mut S, budget: usize) -> (usize, RingEvent) {
         self.refused = false;
-        let alone = core::mem::take(&mut self.was_empty);
+        let alone = core::mem::take(&mut self.was_empty) && budget > 0;
         // Whoever waited for a message mostly waited for one. Its sender has already taken the line behind it to write the
         // next: a look there takes as long as a message, and the sender then has to take the line once more.
         let (done, event) = match alone {

@@ -151,8 +151,9 @@ fn check(before: usize, records: &'static [(Form, usize)], grow: Option<usize>) 
     });
 }
 
-/// A turn of the dialogue between two records, of which the second may need a skip, or another ring.
-fn check_turn(before: usize, second: (Form, usize), grow: bool) {
+/// A turn of the dialogue between two records, of which the second may need a skip, or another ring. `waits`: the reader looks
+/// for the turn before each look at the ring, as one does who waited, and not only after it.
+fn check_turn(before: usize, second: (Form, usize), grow: bool, waits: bool) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(3);
     builder.check(move || {
@@ -184,6 +185,13 @@ fn check_turn(before: usize, second: (Form, usize), grow: bool) {
         while read.len() < 3 {
             // As `inbound` reads.
             let position = consumer.position();
+            let is_spoken_to = |read: &[u64]| {
+                !read.contains(&2) && turn.load(Ordering::Acquire) == position && position > before as u64
+            };
+            if waits && is_spoken_to(&read) {
+                read.push(2);
+                continue;
+            }
             let found = consumer.next(&ring);
             if let Ok(Some(found)) = found {
                 // SAFETY: the record is the consumer's; loom proves it.
@@ -191,7 +199,7 @@ fn check_turn(before: usize, second: (Form, usize), grow: bool) {
                 consumer.advance(&ring, found);
                 continue;
             }
-            if !read.contains(&2) && turn.load(Ordering::Acquire) == position && position > before as u64 {
+            if is_spoken_to(&read) {
                 read.push(2);
                 continue;
             }
@@ -212,10 +220,12 @@ fn check_turn(before: usize, second: (Form, usize), grow: bool) {
 
 #[test]
 fn a_turn_between_records() {
-    check_turn(0, BRIEF_ONE, false);
-    check_turn(0, NEAR_ONE, false);
-    check_turn(14, FAR_ONE, false);
-    check_turn(2, FAR_ONE, true);
+    for waits in [false, true] {
+        check_turn(0, BRIEF_ONE, false, waits);
+        check_turn(0, NEAR_ONE, false, waits);
+        check_turn(14, FAR_ONE, false, waits);
+        check_turn(2, FAR_ONE, true, waits);
+    }
 }
 
 const BRIEF_ONE: (Form, usize) = (Form::Brief, 0);

@@ -183,7 +183,24 @@ pub(super) fn encode(record: Record) -> u64 {
     kind | record.len as u64
 }
 
-/// The same of a record of one line or less.
+/// The record that a control word of this lap tells of.
+#[inline(always)]
+pub(super) fn decode(size: Size, cell: u64, word: u64, lap: u64) -> Result<Record, Broken> {
+    // If the word is no record of this lap, bits above the length are left.
+    let brief = (word ^ (lap | BRIEF)) as usize;
+    let len = (word ^ (lap | RECORD)) as usize;
+    let (form, len) = match (brief, len) {
+        (..=Form::BRIEF_MOST, _) => (Form::Brief, brief),
+        _ if cell % 2 != 0 => return Err(Broken),
+        (_, ..=Form::NEAR_MOST) => (Form::Near, len),
+        _ if len > LEN as usize || cell + Form::Far.cells(len) > size.cells() => return Err(Broken),
+        _ => (Form::Far, len),
+    };
+    let cells = form.cells(len);
+    Ok(Record { cell, form, len, cells })
+}
+
+/// The same, if it is one of a line or less.
 #[inline(always)]
 pub(super) fn decode_short(cell: u64, word: u64, lap: u64) -> Option<Record> {
     let brief = (word ^ (lap | BRIEF)) as usize;
@@ -202,21 +219,4 @@ pub(super) fn decode_short(cell: u64, word: u64, lap: u64) -> Option<Record> {
         len,
         cells: 2,
     })
-}
-
-/// The record that a control word of this lap tells of.
-#[inline(always)]
-pub(super) fn decode(size: Size, cell: u64, word: u64, lap: u64) -> Result<Record, Broken> {
-    // If the word is no record of this lap, bits above the length are left.
-    let brief = (word ^ (lap | BRIEF)) as usize;
-    let len = (word ^ (lap | RECORD)) as usize;
-    let (form, len) = match (brief, len) {
-        (..=Form::BRIEF_MOST, _) => (Form::Brief, brief),
-        _ if cell % 2 != 0 => return Err(Broken),
-        (_, ..=Form::NEAR_MOST) => (Form::Near, len),
-        _ if len > LEN as usize || cell + Form::Far.cells(len) > size.cells() => return Err(Broken),
-        _ => (Form::Far, len),
-    };
-    let cells = form.cells(len);
-    Ok(Record { cell, form, len, cells })
 }
