@@ -100,10 +100,10 @@ impl<P: Receive> Posted<P> {
     /// Removes the oldest match, unless it lasts.
     #[inline(always)]
     pub(super) fn take(&mut self, source: Source, tag: u64) -> Taken<P> {
-        let is_only = self.sorted.is_empty();
+        let none_sorted = self.sorted.is_empty();
         let is_first = match self.fresh.front() {
-            Some(first) => is_only && first.fits(source, tag),
-            None if is_only => return Taken::Nothing,
+            Some(first) => none_sorted && first.fits(source, tag),
+            None if none_sorted => return Taken::Nothing,
             None => false,
         };
         if !is_first {
