@@ -45,7 +45,7 @@ impl Core {
         let len = match post.body {
             PostedBody::One(buffer) => buffer.write(body),
             PostedBody::Pieces(place) => fill_pieces(&mut self.posted_pieces, place, body),
-            PostedBody::Multi(_) => 0, // one of these lasts
+            PostedBody::Multi(_) => 0, // never here: a multi-receive is `Lasting`
         };
         report.report(Completion {
             op: CompletedOp::Recv,

@@ -223,7 +223,7 @@ impl Deferred {
         }
     }
 
-    /// The numbers of an endpoint's operations that were started here with this context and have not ended.
+    /// The numbers of an endpoint's operations that were started here with this context and have not ended, in no order.
     fn started(&self, endpoint: usize, context: Context) -> Vec<Context> {
         let state = self.state.lock();
         let meant = |flight: &Flight| flight.endpoint == endpoint && flight.context == context;

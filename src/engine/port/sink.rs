@@ -38,8 +38,8 @@ pub trait Sink {
         false
     }
 
-    /// `take` of a message alone, for a transport that reads short packets in a loop of their own, where little else has
-    /// to be kept in registers. False: the transport calls `take`.
+    /// What `take` does for messages, and nothing for other packets: the code that the compiler puts into a transport's loop
+    /// over short packets is so small that what the loop holds stays in registers. False: the transport calls `take`.
     #[inline]
     fn take_message(&mut self, _from: PeerId, _header: &Header, _body: &[u8]) -> bool {
         false

@@ -88,16 +88,21 @@ fn a_refusal_is_told_to_the_log_and_ends_that() {
     bed.check_nothing_left();
 }
 
-#[test]
-fn a_fence_waits_for_what_was_reported() {
-    let (mut bed, [_, memory]) = bed(0);
-    make_known(&mut bed, 0);
+/// A write that is reported at once, and a fenced one behind it.
+fn report_one_and_fence(bed: &mut Bed) {
+    make_known(bed, 0);
     bed.rma(0, &write(1, 0, &words(&[5]))).unwrap();
     let fenced = Rma {
         fence: true,
         ..write(1, 0, &words(&[6]))
     };
     bed.rma(0, &fenced).unwrap();
+}
+
+#[test]
+fn a_fence_waits_for_what_was_reported() {
+    let (mut bed, [_, memory]) = bed(0);
+    report_one_and_fence(&mut bed);
     bed.progress(0);
     assert_eq!(bed.world.borrow().count(Packet::Write), 2);
     bed.settle();
@@ -236,13 +241,7 @@ fn acknowledgements_go_even_if_each_poll_finds_something() {
     let mut bed = Bed::new(3, 4, manners()[0], small());
     let memory = words(&[0; 4]);
     register(&bed, 1, KEY, &memory, Rights::BOTH);
-    make_known(&mut bed, 0);
-    bed.rma(0, &write(1, 0, &words(&[5]))).unwrap();
-    let fenced = Rma {
-        fence: true,
-        ..write(1, 0, &words(&[6]))
-    };
-    bed.rma(0, &fenced).unwrap();
+    report_one_and_fence(&mut bed);
     assert_eq!(bed.done(0).len(), 1);
     let mut polls = 0;
     while bed.done(0).is_empty() {

@@ -125,7 +125,7 @@ impl Inbound {
         };
         if alone && done > 0 {
             self.has_delivered();
-            return self.after(done, event);
+            return self.or_help(done, event);
         }
         self.read_all(sink, budget, alone, done, event)
     }
@@ -192,7 +192,7 @@ impl Inbound {
         if !self.refused {
             self.has_delivered();
         }
-        self.after(done, event)
+        self.or_help(done, event)
     }
 
     /// What we waited for is a turn of the dialogue.
@@ -201,11 +201,11 @@ impl Inbound {
         match self.hear(sink) {
             Delivery::Done => {
                 self.has_delivered();
-                self.after(1, RingEvent::Nothing)
+                self.or_help(1, RingEvent::Nothing)
             }
             Delivery::Refused => {
                 self.refused = true;
-                self.after(0, RingEvent::Nothing)
+                self.or_help(0, RingEvent::Nothing)
             }
             Delivery::Broken => (0, RingEvent::Broken),
         }
@@ -217,8 +217,9 @@ impl Inbound {
         self.delivered = true;
     }
 
+    /// Whoever asked us to copy something is helped unless there is something else to be done about the ring.
     #[inline(always)]
-    fn after(&self, done: usize, event: RingEvent) -> (usize, RingEvent) {
+    fn or_help(&self, done: usize, event: RingEvent) -> (usize, RingEvent) {
         match event {
             RingEvent::Nothing if self.help.is_some() => (done, RingEvent::Help),
             event => (done, event),
