@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #define MOST_REPETITIONS 1000
+#define SHARED 16384	/* bytes that both processes map, for what needs no library */
 #define WINDOW 64	/* short operations on their way at once */
 #define FEW 16		/* large ones */
 #define STREAMS 4	/* pairs that send at once */
@@ -96,7 +97,7 @@ struct work {
 
 extern const size_t all_sizes[], short_sizes[], long_sizes[], eight[];
 /* Each ended by one without a name. */
-extern const struct work messages[], remote_memory[], matching[], counters[], waking[], streaming[], threads[];
+extern const struct work messages[], steady_windows[], remote_memory[], matching[], counters[], waking[], streaming[], threads[];
 void works(struct side *me, const struct settings *with);
 void list_works(void);
 /* Those of one sample: how long it takes to open all, and what a peer costs in memory. */

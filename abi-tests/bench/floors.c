@@ -6,10 +6,21 @@
 
 #define LONGEST (16 << 20)
 
+#define RECORDS 256
+
+struct record {
+	_Alignas(32) _Atomic uint64_t number;
+	uint64_t header[2], body;
+};
+
 struct lines {
 	_Alignas(128) _Atomic uint64_t ping;
 	_Alignas(128) _Atomic uint64_t pong;
+	_Alignas(128) _Atomic uint64_t read;
+	_Alignas(128) struct record ring[RECORDS];
 };
+
+_Static_assert(sizeof(struct lines) <= SHARED, "what both processes map is too short");
 
 static struct lines *lines;
 static uint64_t turn;
@@ -33,6 +44,34 @@ static double cache_line(struct side *me, size_t size, long count)
 			atomic_store_explicit(mine, turn, memory_order_release);
 	}
 	return (now() - start) / 2;
+}
+
+/* Messages of 8 bytes through the barest ring: two records to a line, of a number, a header and the body. */
+static double ring(struct side *me, size_t size, long count)
+{
+	static uint64_t sent, read;
+	const uint64_t end = sent + (uint64_t)count;
+	double start = now();
+
+	(void)size;
+	for (; sent < end; sent++) {
+		struct record *record = &lines->ring[sent % RECORDS];
+		if (me->rank == 0) {
+			while (sent - read >= RECORDS)
+				read = atomic_load_explicit(&lines->read, memory_order_acquire);
+			record->header[0] = record->header[1] = record->body = sent;
+			atomic_store_explicit(&record->number, sent + 1, memory_order_release);
+		} else {
+			while (atomic_load_explicit(&record->number, memory_order_acquire) != sent + 1)
+				;
+			__asm__ volatile("" : : "r"(record->header[0]), "r"(record->header[1]), "r"(record->body));
+			if (sent % 32 == 31 || sent + 1 == end)
+				atomic_store_explicit(&lines->read, sent + 1, memory_order_release);
+		}
+	}
+	while (me->rank == 0 && read < end)
+		read = atomic_load_explicit(&lines->read, memory_order_acquire);
+	return now() - start;
 }
 
 static double copy(struct side *me, size_t size, long count)
@@ -64,7 +103,7 @@ double line_now(struct side *me, const struct settings *with)
 void floors(struct side *me, const struct settings *with, void *shared)
 {
 	lines = shared;
-	if (!wanted(with, "floor-line") && !wanted(with, "floor-memcpy"))
+	if (!wanted(with, "floor-line") && !wanted(with, "floor-ring") && !wanted(with, "floor-memcpy"))
 		return;
 	from = aligned_alloc(4096, LONGEST);
 	to = aligned_alloc(4096, LONGEST);
@@ -73,6 +112,7 @@ void floors(struct side *me, const struct settings *with, void *shared)
 	memset(from, 1, LONGEST);
 	memset(to, 2, LONGEST);
 	report(me, with, "floor-line", 8, NANOSECONDS, cache_line);
+	report(me, with, "floor-ring", 8, MILLIONS_PER_SECOND, ring);
 	for (size_t size = 4096; size <= LONGEST; size *= 4)
 		report(me, with, "floor-memcpy", size, NANOSECONDS, copy);
 	free(from);

@@ -56,10 +56,15 @@ class Cells:
     def __init__(self, rows):
         self.by, self.reasons, self.units, self.moved = {}, {}, {}, 0
         self.floors = {}  # (provider, size): memcpy, in ns
+        self.rings = {}  # (provider, place): messages of 8 bytes through a bare ring, in M/s
         for row in rows:
             key = (row.provider, row.work, row.size)
             if row.work == "floor-memcpy" and row.best is not None:
                 self.floors.setdefault((row.provider, row.size), []).append(row.best)
+                continue
+            if row.work == "floor-ring" and row.median is not None:
+                if place_of(row.before) == place_of(row.after):
+                    self.rings.setdefault((row.provider, place_of(row.before)), []).append(row.median)
                 continue
             self.units.setdefault(key, row.unit) if row.median is not None else None
             if row.median is None:
@@ -112,8 +117,11 @@ class Cells:
         return None
 
     def floor(self, key, place):
-        """The least that the machine could take: a cache line, or a copy."""
+        """The least that the machine could take: a cache line, a copy, or for 8 bytes a second a bare ring."""
         provider, work, size = key
+        if provider == "shm" and size == 8 and work in ("rate", "rate-inject", "rate-steady"):
+            rings = self.rings.get((provider, place))
+            return statistics.median(rings) if rings else None
         if self.units.get(key) not in ("ns", "GB/s") or not in_bytes(work) or "Allreduce" in work:
             return None
         copy = self.copy_floor(provider, size)

@@ -122,7 +122,9 @@ class Ucx:
     TESTS = {  # our work: its test, options, unit
         "latency": ("tag_lat", "", "ns"),
         "rate": ("tag_bw", "", "M/s"),
+        "rate-steady": ("tag_bw", "", "M/s"),
         "bandwidth": ("tag_bw", "", "GB/s"),
+        "bandwidth-steady": ("tag_bw", "", "GB/s"),
         "put-latency-shared": ("ucp_put_lat", "", "ns"),
         "rma-read-shared": ("ucp_get", "-O 1", "ns"),
         "rma-read-rate-shared": ("ucp_get", "", "M/s"),

@@ -9,7 +9,7 @@ const size_t short_sizes[] = { 8, 64, 512, 4096, 0 };
 const size_t long_sizes[] = { 4096, 16384, 1 << 16, 1 << 18, 1 << 20, 1 << 22, 1 << 24, 0 };
 const size_t eight[] = { 8, 0 };
 
-static const struct work *const tables[] = { messages, remote_memory, counters, matching, waking, streaming, threads };
+static const struct work *const tables[] = { messages, steady_windows, remote_memory, counters, matching, waking, streaming, threads };
 #define TABLES (sizeof(tables) / sizeof(*tables))
 
 static int has(const struct side *me, const struct settings *with, enum needs needs)
