@@ -1,7 +1,8 @@
 # Builds, stages, installs and checks libfabric.so.1. cargo compiles and links; build.rs says how the symbols get their
 # versions (docs/architecture.md).
 #
-#   make                      release build, staged in target/dist/{lib,include,bin,lib/pkgconfig}
+#   make                      release build, staged in target/dist/{lib,include,bin,lib/pkgconfig}; TUNE=no in half the time,
+#                             TUNE=new after large changes (abi-tests/bench/tune)
 #   make check                every test; make check SUITES="symbols robust" some of them
 #   make check-verbs          real RDMA in a small virtual machine
 #   make case PAGE=fi_tagged CASE=name PROVIDER=shm    one page of the manual, or one case of it, in seconds
@@ -36,10 +37,11 @@ SONAME  := libfabric.so.1
 SOFILE  := $(SONAME).32.0
 PROGRAMS := fi_info fi_pingpong fi_strerror
 
-export CC
+export CC TUNE
 export CARGO_TARGET_DIR := $(CURDIR)/target
 export FABRIC_LIB_DIR := $(CURDIR)/target/dist/lib
 RELEASE := target/release
+TUNED   := target/tuned/staged
 DIST    := target/dist
 
 .PHONY: all library stage install uninstall deb wheel check check-verbs case soak demo headers bench clean tools
@@ -52,18 +54,17 @@ tools:
 
 # ---- build ----
 
-# Both of one compilation: libfabric.so and libfabric.a.
+# Both of one compilation: libfabric.so and libfabric.a, laid out by what benchmarks counted, where that can be had.
 library: tools
-	$(CARGO) build --release
+	@abi-tests/bench/tune
 
 # ---- stage ----
 
 stage: library
 	@mkdir -p $(DIST)/lib/pkgconfig $(DIST)/bin $(DIST)/include
-	@$(call put,$(RELEASE)/libfabric.so,$(DIST)/lib/$(SOFILE))
+	@$(call put,$(TUNED)/libfabric.so,$(DIST)/lib/$(SOFILE))
 	@ln -sfn $(SOFILE) $(DIST)/lib/$(SONAME) && ln -sfn $(SONAME) $(DIST)/lib/libfabric.so
-	@[ $(DIST)/lib/libfabric.a -nt $(RELEASE)/libfabric.a ] || \
-		objcopy --strip-debug $(RELEASE)/libfabric.a $(DIST)/lib/libfabric.a
+	@objcopy --strip-debug $(TUNED)/libfabric.a $(DIST)/lib/libfabric.a.new && mv $(DIST)/lib/libfabric.a.new $(DIST)/lib/libfabric.a
 	@rm -rf $(DIST)/include/rdma && cp -r include/rdma $(DIST)/include/
 	@$(call pc,$${pcfiledir}/../..,$${prefix}/lib,$${prefix}/include) >$(DIST)/lib/pkgconfig/libfabric.pc
 	$(CARGO) build --release --features programs --bins
