@@ -138,11 +138,10 @@ impl Core {
                     // The unbegun ones are the last in the queue, less those removed in this loop.
                     let first = (rma.unacked.len() + taken).checked_sub(unbegun.shorts);
                     let place = first.and_then(|first| (first + before).checked_sub(taken));
-                    let Some(short) = place.and_then(|place| rma.unacked.remove(place)) else {
-                        return;
-                    };
+                    let Some(place) = place else { return };
+                    let Some(short) = rma.unacked.remove(place) else { return };
                     taken += 1;
-                    rma.ended(to, &short, None, report);
+                    rma.taken_back(to, short, place, report);
                     peer.unfinished = peer.unfinished.saturating_sub(1);
                     self.unacked = self.unacked.saturating_sub(1);
                 }

@@ -123,14 +123,20 @@ impl Core {
         }
     }
 
-    /// Whether a write in parts is reported when the last has left.
+    /// Whether a write in parts is reported when the last has left. Not if one was refused, though the key may be known again.
     fn is_told_unheard(&self, to: PeerId, send: &Outgoing) -> bool {
         let OutgoingOp::Write(remote_side) = &send.op else {
             return false;
         };
         let remote = remote_side.iov(send.tag, send.len);
         let is_known = || remote.only().is_some_and(|part| self.knows(to, &part));
-        send.ends_when_left && send.len > self.limits_to(to).short_write() && is_known()
+        let is_in_parts = send.len > self.limits_to(to).short_write();
+        send.ends_when_left && is_in_parts && is_known() && !self.has_refused_part(to)
+    }
+
+    fn has_refused_part(&self, to: PeerId) -> bool {
+        let rma = self.peers.get(to as usize).and_then(|peer| peer.rma.as_ref());
+        rma.is_some_and(|rma| rma.refused_part.is_some())
     }
 
     /// How many bytes of a write go with its next packet, behind a list of its remote pieces. None: they are offered. Only

@@ -94,6 +94,17 @@ impl RmaPeer {
         short.tell(to, error, report);
     }
 
+    /// A short operation was done without the target, and removed from this place.
+    #[cold]
+    pub(super) fn taken_back(&mut self, to: PeerId, short: ShortOp, place: usize, report: &mut impl Report) {
+        let before = place.checked_sub(1).and_then(|before| self.unacked.get_mut(before));
+        match before.filter(|before| before.kind == ShortKind::Part) {
+            // The target has begun an earlier part of the same write, and may refuse it: what it says ends the write.
+            Some(part) => *part = short,
+            None => self.ended(to, &short, None, report),
+        }
+    }
+
     /// What the transport had gathered has left.
     fn have_left(&mut self, to: PeerId, report: &mut impl Report) {
         for short in self.unacked.iter_mut().rev() {

@@ -196,3 +196,65 @@ fn a_fence_does_not_wait_for_its_own_parts() {
     assert_eq!(memory.bytes()[100..100 + LEN], local.bytes());
     bed.check_nothing_left();
 }
+
+/// The first parts are refused, and others go when a region has the key again.
+fn refused_and_registered_again(bed: &mut Bed, memory: &Lent) {
+    bed.nodes[1].regions.remove(KEY).unwrap();
+    assert!(bed.progress(1) > 0);
+    register(bed, 1, KEY, memory, Rights::BOTH);
+}
+
+/// Memory that has become known again makes nothing of a refusal that was heard.
+#[test]
+fn one_that_was_refused_in_part_is_not_reported_when_the_rest_has_left() {
+    let (mut bed, memory) = bed([0; 2]);
+    bed.world.borrow_mut().manner.depth = 2;
+    bed.rma(0, &undelivered(&numbered(LEN))).unwrap();
+    refused_and_registered_again(&mut bed, &memory);
+    bed.world.borrow_mut().manner.full = 16;
+    assert!(bed.progress(0) > 0);
+    let local = numbered(LEN);
+    bed.rma(0, &undelivered(&local)).unwrap();
+    assert_eq!((packets(&bed), bed.done(0)), ([2, 0], vec![]));
+    bed.world.borrow_mut().manner.full = 0;
+    bed.settle();
+    let ends = [Some(Error::NoKey), None].map(|error| end(WRITE, 1, LEN, error));
+    assert_eq!(
+        (bed.done(0), bed.world.borrow().refused_unheard.len()),
+        (ends.to_vec(), 0)
+    );
+    assert_eq!(memory.bytes()[100..100 + LEN], local.bytes());
+    bed.check_nothing_left();
+}
+
+/// What the target has begun, and what it says of it, is of the same write.
+#[test]
+fn one_of_which_the_rest_is_taken_back_ends_as_the_target_says() {
+    for refused in [false, true] {
+        let (mut bed, memory) = bed([16, 16]);
+        bed.world.borrow_mut().manner.depth = 1;
+        bed.rma(0, &write(&numbered(LEN))).unwrap();
+        bed.world.borrow_mut().manner.full = 16;
+        if refused {
+            refused_and_registered_again(&mut bed, &memory);
+        } else {
+            assert!(bed.progress(1) > 0);
+        }
+        bed.world.borrow_mut().manner.full = 0;
+        bed.world.borrow_mut().manner.depth = 1000;
+        let small = access(Access::Write, 1, &numbered(8), remote(&[(0, 8, KEY)]));
+        bed.rma(0, &small).unwrap();
+        (0..1000).for_each(|_| assert_eq!(bed.progress(0), 0));
+        assert_eq!(bed.world.borrow().recalled, 3);
+        bed.settle();
+        let mut ends = bed.done(0);
+        ends.sort_by_key(|end| end.failure.is_none());
+        ends.sort_by_key(|end| end.len != 0 && end.len < LEN);
+        let first = end(WRITE, 1, LEN, refused.then_some(Error::NoKey));
+        assert_eq!(ends, [first, end(WRITE, 1, 8, None)]);
+        bed.rma(0, &small).unwrap();
+        bed.settle();
+        assert_eq!(bed.done(0), [end(WRITE, 1, 8, None)]);
+        bed.check_nothing_left();
+    }
+}
