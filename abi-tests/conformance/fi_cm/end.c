@@ -1,5 +1,6 @@
 /* fi_cm(3): the end of connections, by fi_shutdown and by fi_close, with operations under way. */
 #include "connected.h"
+#include "remote.h"
 
 static const struct setup usual;
 static char in[16][64], out[1 << 22];
@@ -330,6 +331,54 @@ static void closes_while_it_asks(void)
 	close_wires(&w);
 }
 
+/* A receive of a shared context was being filled by the only endpoint that has it at that time, which closes: the buffer is the
+ * program's again, and it hears of that in the endpoint's queue. */
+static void the_last_of_those_that_share_gives_a_receive_back(void)
+{
+	static char there[1 << 24], here[1 << 24];
+	struct setup s = { .rx_ctx_cnt = FI_SHARED_CONTEXT };
+	struct fi_cq_err_entry err;
+	struct heard heard;
+	struct fi_info *alone;
+	struct wired w;
+	int i, ret;
+
+	open_exchange(&w, &s);
+	ret = fi_srx_context(w.bed.domain, w.bed.info->rx_attr, &w.bed.srx, NULL);
+	NEED(!lacking(ret), "fi_srx_context: %s", fi_strerror(-ret));
+	CHECK(ret == 0, "fi_srx_context: %s", fi_strerror(-ret));
+	if (!strict)
+		SKIP("a provider may not give it back");
+	alone = fi_dupinfo(w.bed.info);
+	alone->ep_attr->rx_ctx_cnt = 1;
+	memset(there, 7, sizeof(there));
+	for (i = 0; i < 2; i++) {
+		memset(here, 0, sizeof(here));
+		open_side(&w, 0, alone);
+		OK(fi_connect(w.bed.side[0].ep, w.name, NULL, 0));
+		heard = HEAR(&w, FI_CONNREQ, &w.pep->fid);
+		heard.info->ep_attr->rx_ctx_cnt = FI_SHARED_CONTEXT;
+		open_side(&w, 1, heard.info);
+		fi_freeinfo(heard.info);
+		OK(fi_ep_bind(w.bed.side[1].ep, &w.bed.srx->fid, 0));
+		OK(fi_accept(w.bed.side[1].ep, NULL, 0));
+		for (ret = 0; ret < 2; ret++)
+			HEAR(&w, FI_CONNECTED, NULL);
+		POST(&w.bed, fi_recv(w.bed.srx, here, sizeof(here), NULL, 0, ctx(i)));
+		POST(&w.bed, fi_send(w.bed.side[0].ep, there, sizeof(there), NULL, 0, ctx(10)));
+		UNTIL(&w.bed, here[0] == 7);
+		CHECK(here[sizeof(here) - 1] == 0, "it came at once");
+		close_side(&w, 1);
+		err = ERROR_COMPLETION(&w.bed, w.bed.side[1].rx);
+		CHECK(err.op_context == ctx(i) && err.err == FI_ECANCELED && err.flags & FI_RECV, "context %p, %s, flags 0x%llx",
+		      err.op_context, fi_strerror(err.err), (unsigned long long) err.flags);
+		HEAR(&w, FI_SHUTDOWN, &w.bed.side[0].ep->fid);
+		close_eps(&w.bed);
+	}
+	fi_freeinfo(alone);
+	close_wires(&w);
+}
+
 static const struct test tests[] = {
 	TEST(shutdown_is_heard),
 	TEST(close_is_heard),
@@ -345,6 +394,7 @@ static const struct test tests[] = {
 	TEST(others_stand),
 	TEST(failed_attempts_end_receives),
 	TEST(closes_while_it_asks),
+	TEST(the_last_of_those_that_share_gives_a_receive_back),
 };
 
 CASES(tests)

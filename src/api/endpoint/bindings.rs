@@ -165,6 +165,17 @@ impl Bindings {
         }
     }
 
+    /// What still hears of receives while the endpoint is being closed. Holds nothing.
+    pub fn for_receives(&self) -> Bindings {
+        let mut bindings = Bindings {
+            rx: self.rx.clone(),
+            connected: self.connected,
+            ..Bindings::default()
+        };
+        bindings.cntrs.recv = self.cntrs.recv.clone();
+        bindings
+    }
+
     /// Returns the queue that was bound before; the caller lets go of it after the endpoint's lock.
     pub fn bind_eq(&mut self, eq: &Arc<Eq>) -> Option<Unbound> {
         eq.refs().acquire();

@@ -8,6 +8,7 @@ use super::{SHARED_NUMBER, SharedRx, Sharers};
 use crate::abi::types::*;
 use crate::api::collective::Collectives;
 use crate::api::domain::{Domain, unused};
+use crate::api::endpoint::bindings::Bindings;
 use crate::api::endpoint::engine_core::EndpointCore;
 use crate::api::endpoint::host::Begun;
 use crate::api::endpoint::ops::{ByThread, EndpointOps, OnConnection, Sleeper, TransportFacts, lacks_srx, start, stop};
@@ -216,11 +217,12 @@ impl<T: EndpointTransport + 'static> EndpointOps for Arc<SharedRxEndpoint<T>> {
 
     fn close(&self) -> Result<()> {
         self.with_state(|state| unused(&state.aliases))?;
+        let bindings = self.with_state(|state| state.bindings.for_receives());
         stop(self);
         match self.joined.get() {
             Some((shared, lane)) => {
                 if let Some(mut core) = shared.host.try_enter() {
-                    core.part(*lane);
+                    core.part(*lane, bindings);
                 }
                 shared.users.release();
             }
@@ -232,17 +234,17 @@ impl<T: EndpointTransport + 'static> EndpointOps for Arc<SharedRxEndpoint<T>> {
 }
 
 impl<T: EndpointTransport> EndpointCore<Sharers<T>> {
-    /// fi_close of a lane's endpoint.
-    fn part(&mut self, lane: usize) {
+    /// fi_close of a lane's endpoint. `bindings`: what hears of the receives that it was filling.
+    fn part(&mut self, lane: usize, bindings: Bindings) {
         self.abandon(lane);
         self.engine.transport_mut().close(lane);
-        if let Some(state) = self.owners.endpoints.get_mut(lane) {
-            *state = None;
-        }
+        let closed = self.owners.endpoints.get_mut(lane).and_then(Option::take);
+        self.owners.parting = closed.map(|state| EndpointState { bindings, ..state });
         if let Some(mark) = self.owners.marks.get_mut(lane) {
             *mark = None;
         }
         self.progress();
+        self.owners.parting = None;
         // The lane's peers are gone, so nothing touches the collectives' memory any more.
         let _ = self.runner.forget(lane);
         if self.owners.endpoints.iter().all(Option::is_none) {

@@ -54,6 +54,8 @@ pub struct Sharers<T> {
     state: EndpointState,
     /// By lane; None: closed.
     endpoints: Vec<Option<EndpointState>>,
+    /// The endpoint that is being closed: its queue and counter hear of receives that it was filling, if no other is open.
+    parting: Option<EndpointState>,
     /// A thread of FI_PROGRESS_AUTO drives the engine.
     driven: bool,
     /// One of the endpoints is a target of RMA or atomics; one has a counter for what peers do.
@@ -94,7 +96,8 @@ impl<T: EndpointTransport> Owners for Sharers<T> {
     }
 
     /// A completion of no endpoint (a cancelled receive, a peek that found nothing), or a receive that an endpoint which is
-    /// closed was filling, goes to the context's own queue if it has one, else to the first endpoint's.
+    /// closed was filling, goes to the context's own queue if it has one, else to the first endpoint's. The last endpoint
+    /// hears of its own.
     fn owner_of(&mut self, completion: &Completion, lanes: &Lanes<T>) -> Option<&mut EndpointState> {
         let lane = completion.source.and_then(|peer| lanes.lane_of(peer));
         let is_open = lane.is_some_and(|lane| self.endpoint(lane).is_ok());
@@ -103,7 +106,7 @@ impl<T: EndpointTransport> Owners for Sharers<T> {
             // The buffer is the context's, so whoever posts the next one must hear of it.
             Some(_) if completion.op != CompletedOp::Recv => None,
             _ if self.state.bindings.hears_receives() => Some(&mut self.state),
-            _ => self.endpoints.iter_mut().flatten().next(),
+            _ => self.endpoints.iter_mut().flatten().next().or(self.parting.as_mut()),
         }
     }
 
@@ -152,6 +155,7 @@ impl<T: EndpointTransport + 'static> SharedRx<T> {
         let sharers = Sharers {
             state: EndpointState::of_shared_rx(domain, rx),
             endpoints: Vec::new(),
+            parting: None,
             driven: domain.driver.is_some(),
             target: false,
             counted: false,
