@@ -78,7 +78,7 @@ impl<R: Report> Sink for EngineSink<'_, R> {
             Some(Landing::Direct(delivery)) => core.deliver(&delivery, None, report),
             Some(Landing::Part { message, at }) => core.part_landed(message, at, buffer, report),
             Some(Landing::Remote { message }) => core.remote_landed(message, buffer.as_deref(), report),
-            Some(Landing::Write { from, key, len, data }) => core.report_write(from, key, len, data, report),
+            Some(Landing::Write { from, header, len }) => core.told_write_landed(from, &header, len, report),
             Some(Landing::LeasedWrite {
                 from,
                 header,

@@ -42,12 +42,7 @@ pub(super) enum Landing {
     /// The `Remote` of an offered message.
     Remote { message: Id },
     /// A peer's short write that is to be reported here.
-    Write {
-        from: PeerId,
-        key: u64,
-        len: usize,
-        data: Option<u64>,
-    },
+    Write { from: PeerId, header: Header, len: usize },
     /// A peer's short write into a region, over several polls.
     LeasedWrite {
         from: PeerId,

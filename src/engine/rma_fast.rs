@@ -72,9 +72,8 @@ impl Core {
         }
         memory.write(body);
         self.ack_write(from, header, counted);
-        let data = short_data(header);
-        if counted || data.is_some() {
-            self.report_write(from, part.key, part.len, data, report);
+        if counted || short_data(header).is_some() {
+            self.told_write_landed(from, header, part.len, report);
         }
         Some(())
     }

@@ -109,6 +109,8 @@ pub(super) struct RmaPeer {
     pub long_ops: u32,
     /// Our atomics at the target's processor that it has not answered. Copies by the transport wait for them.
     pub answers: u32,
+    /// Bytes of a write whose last part is still to come, if its target is told of it.
+    pub part_bytes: usize,
     /// The peer's operations that are still landing. Its later packets wait for them.
     pub landing: u32,
     pub watch: AnswerWatch,
@@ -240,6 +242,7 @@ impl Core {
     #[cold]
     pub(super) fn refuse_short(&mut self, refusal: &Refusal, report: &mut impl Report) {
         let rma = self.peer(refusal.from).rma_mut();
+        rma.part_bytes = 0;
         rma.acks_due = false;
         let before = std::mem::take(&mut rma.acks);
         let header = Header {

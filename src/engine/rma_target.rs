@@ -51,19 +51,21 @@ impl Core {
             return Ok(self.place_leased_write(from, header, len, report));
         }
         let part = header.piece(len);
-        let key = part.key;
         match self.find_region(&part, Rights::WRITE) {
             Ok((iov, counted)) => {
                 let token = match short_data(header) {
                     None if !counted => NOBODY,
-                    data => self.landings.insert(Landing::Write { from, key, len, data }).bits(),
+                    _ => {
+                        let header = *header;
+                        self.landings.insert(Landing::Write { from, header, len }).bits()
+                    }
                 };
                 self.ack_write(from, header, counted);
                 if len > 0 {
                     return Ok(Placement::Into { iov, at: 0, token });
                 }
                 if self.landings.remove(Id::from_bits(token)).is_some() {
-                    self.report_write(from, key, len, short_data(header), report);
+                    self.told_write_landed(from, header, len, report);
                 }
             }
             Err(error) => self.refuse_short(&Refusal { from, part, error }, report),
@@ -103,8 +105,19 @@ impl Core {
     ) {
         self.ends_landing(from);
         self.ack_write(from, header, counted);
+        if counted || short_data(header).is_some() {
+            self.told_write_landed(from, header, len, report);
+        }
+    }
+
+    /// A short write has landed of which somebody hears, or a part of a longer one: that is told with its last part.
+    pub(super) fn told_write_landed(&mut self, from: PeerId, header: &Header, len: usize, report: &mut impl Report) {
         let data = short_data(header);
-        if counted || data.is_some() {
+        let is_last = data.is_some() || header.total == 0;
+        let rma = self.peer(from).rma_mut();
+        let len = rma.part_bytes.saturating_add(len);
+        rma.part_bytes = if is_last { 0 } else { len };
+        if is_last {
             self.report_write(from, header.data, len, data, report);
         }
     }

@@ -8,10 +8,13 @@ const LEN: usize = 800;
 
 /// A write of `LEN` bytes takes three packets, if the region is seen to take it.
 fn bed(recalls: [u64; 2]) -> (Bed, Lent) {
-    let mut manner = Manner {
+    bed_with(Manner {
         recalls,
         ..manners()[0]
-    };
+    })
+}
+
+fn bed_with(mut manner: Manner) -> (Bed, Lent) {
     manner.limits.max_write = 310;
     manner.limits.max_in_writes = 900;
     let bed = Bed::new(2, 4, manner, small());
@@ -134,6 +137,27 @@ fn an_offer_that_found_no_room_may_go_in_parts() {
     assert_eq!((packets(&bed), bed.done(0).len()), ([6, 0], 2));
     assert_eq!(bed.nodes[0].engine.transport().inner.exposed(), 0);
     bed.check_nothing_left();
+}
+
+/// Its initiator knows the memory from before.
+#[test]
+fn one_to_memory_that_is_counted_since_is_told_once() {
+    for late in [0, 10] {
+        let (mut bed, memory) = bed_with(Manner { late, ..manners()[0] });
+        bed.rma(0, &write(&numbered(LEN))).unwrap();
+        bed.settle();
+        assert_eq!((packets(&bed), bed.told(1).len()), ([3, 0], 0));
+        bed.nodes[1].regions.change(KEY, |region| region.watched = true);
+        let local = numbered(LEN);
+        bed.rma(0, &write(&local)).unwrap();
+        for _ in 0..2 {
+            bed.settle();
+            assert_eq!(bed.told(1).iter().map(|told| told.len).collect::<Vec<_>>(), [LEN]);
+        }
+        assert_eq!((packets(&bed), bed.done(0).len()), ([6, 0], 2));
+        assert_eq!(memory.bytes()[100..100 + LEN], local.bytes());
+        bed.check_nothing_left();
+    }
 }
 
 #[test]
