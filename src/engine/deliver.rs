@@ -114,13 +114,16 @@ impl<R: Report> Sink for EngineSink<'_, R> {
 
     fn gone(&mut self, peer: PeerId, loss: Loss) {
         let error = match loss {
-            Loss::Died | Loss::OneContext { .. } => Error::PeerGone,
+            Loss::Died | Loss::OneContext { .. } | Loss::Closed => Error::PeerGone,
             Loss::Broken => Error::Broken,
             Loss::Silent => Error::Silent,
         };
         match loss {
             Loss::OneContext { .. } => self.core.context_gone(peer, error, self.report),
             _ => self.core.peer_gone(peer, error, self.report),
+        }
+        if loss == Loss::Closed {
+            self.core.end_kept_messages(peer, error, self.report);
         }
         self.core.newly_shunned.retain(|shunned| *shunned != peer);
         self.core.peer(peer).source = None;

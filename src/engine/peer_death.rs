@@ -141,16 +141,30 @@ impl Core {
 
     fn end_messages(&mut self, peer: PeerId, error: Error, report: &mut impl Report) {
         self.end_direct_landings(peer, error, report);
-        let arrivals: Vec<Id> = self
-            .arrivals
-            .iter()
-            .filter(|(_, m)| m.from == peer)
-            .map(|(id, _)| id)
-            .collect();
-        for id in arrivals {
-            self.end_arrival(peer, id, error, report);
+        for id in self.arrivals_of(peer) {
+            let Some(message) = self.arrivals.get_mut(id) else {
+                continue;
+            };
+            message.ack = false; // its sender no longer waits for `Done`
+            // One that is here whole and waits for its receive stays.
+            if !(message.complete() && message.unexpected_id.is_some()) {
+                self.end_arrival(peer, id, error, report);
+            }
         }
         self.drop_stale_landings(peer);
+    }
+
+    /// Nobody is left to receive what a peer that is gone had sent.
+    #[cold]
+    pub(super) fn end_kept_messages(&mut self, peer: PeerId, error: Error, report: &mut impl Report) {
+        for id in self.arrivals_of(peer) {
+            self.end_arrival(peer, id, error, report);
+        }
+    }
+
+    fn arrivals_of(&self, peer: PeerId) -> Vec<Id> {
+        let arrivals = self.arrivals.iter().filter(|(_, message)| message.from == peer);
+        arrivals.map(|(id, _)| id).collect()
     }
 
     /// Whole messages that the transport is moving into their receives.
@@ -169,15 +183,11 @@ impl Core {
         }
     }
 
-    /// A message that was coming. One that is here whole and waits for its receive stays.
+    /// A message that was coming, or waits for its receive.
     fn end_arrival(&mut self, peer: PeerId, id: Id, error: Error, report: &mut impl Report) {
-        let Some(message) = self.arrivals.get_mut(id) else {
+        let Some(message) = self.arrivals.get(id) else {
             return;
         };
-        message.ack = false; // its sender no longer waits for `Done`
-        if message.complete() && message.unexpected_id.is_some() {
-            return;
-        }
         let (kind, held, kept) = (message.kind, message.unexpected_id, message.kept);
         if let Some(held) = held {
             self.matcher(kind).take_unexpected(held);

@@ -379,6 +379,51 @@ static void the_last_of_those_that_share_gives_a_receive_back(void)
 	close_wires(&w);
 }
 
+/* What had come for an endpoint that is closed, and found no receive, is nobody's: another endpoint's queue would tell it as what came
+ * from its own peer. */
+static void unexpected_messages_end_with_their_endpoint(void)
+{
+	struct setup s = { .rx_ctx_cnt = FI_SHARED_CONTEXT };
+	struct fi_info *alone;
+	struct heard heard;
+	struct wired w;
+	int i, k, ret;
+
+	open_exchange(&w, &s);
+	ret = fi_srx_context(w.bed.domain, w.bed.info->rx_attr, &w.bed.srx, NULL);
+	NEED(!lacking(ret), "fi_srx_context: %s", fi_strerror(-ret));
+	CHECK(ret == 0, "fi_srx_context: %s", fi_strerror(-ret));
+	alone = fi_dupinfo(w.bed.info);
+	alone->ep_attr->rx_ctx_cnt = 1;
+	for (i = 0; i < 2; i++) {
+		open_side(&w, i, alone);
+		OK(fi_connect(w.bed.side[i].ep, w.name, NULL, 0));
+		heard = HEAR(&w, FI_CONNREQ, &w.pep->fid);
+		heard.info->ep_attr->rx_ctx_cnt = FI_SHARED_CONTEXT;
+		open_side(&w, 2 + i, heard.info);
+		fi_freeinfo(heard.info);
+		OK(fi_ep_bind(w.bed.side[2 + i].ep, &w.bed.srx->fid, 0));
+		OK(fi_accept(w.bed.side[2 + i].ep, NULL, 0));
+		for (k = 0; k < 2; k++)
+			HEAR(&w, FI_CONNECTED, NULL);
+	}
+	memset(out, 1, 64);
+	POST(&w.bed, fi_send(w.bed.side[0].ep, out, 64, NULL, 0, ctx(0)));
+	COMPLETION(&w.bed, w.bed.side[0].tx, ctx(0));
+	settle(&w.bed);
+	close_side(&w, 2);
+	HEAR(&w, FI_SHUTDOWN, &w.bed.side[0].ep->fid);
+	POST(&w.bed, fi_recv(w.bed.srx, in[0], 64, NULL, 0, ctx(1)));
+	NO_COMPLETION(&w.bed, w.bed.side[3].rx);
+	memset(out, 2, 64);
+	POST(&w.bed, fi_send(w.bed.side[1].ep, out, 64, NULL, 0, ctx(2)));
+	COMPLETION(&w.bed, w.bed.side[1].tx, ctx(2));
+	COMPLETION(&w.bed, w.bed.side[3].rx, ctx(1));
+	CHECK(in[0][0] == 2, "the message of another connection");
+	fi_freeinfo(alone);
+	close_wires(&w);
+}
+
 static const struct test tests[] = {
 	TEST(shutdown_is_heard),
 	TEST(close_is_heard),
@@ -395,6 +440,7 @@ static const struct test tests[] = {
 	TEST(failed_attempts_end_receives),
 	TEST(closes_while_it_asks),
 	TEST(the_last_of_those_that_share_gives_a_receive_back),
+	TEST(unexpected_messages_end_with_their_endpoint),
 };
 
 CASES(tests)

@@ -290,6 +290,9 @@ pub enum Loss {
     Broken,
     /// The same, because nothing was heard of the peer's machine.
     Silent,
+    /// As if it had died, because the endpoint that it talked to is closed, of several that share receives: what it sent is for
+    /// nobody, though it had come whole.
+    Closed,
 }
 
 pub trait Transport {

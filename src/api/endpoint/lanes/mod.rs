@@ -337,7 +337,7 @@ impl<T: EndpointTransport> Transport for Lanes<T> {
             // The peer lives, only this lane is closed: with itself as source, receives that name its address stay
             // posted, as another lane may still fill them.
             sink.met(known.id, known.id);
-            sink.gone(known.id, Loss::Died);
+            sink.gone(known.id, Loss::Closed);
             self.past.push(known.id);
         }
         let mut done = 0;
