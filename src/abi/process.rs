@@ -48,7 +48,6 @@ mod tests {
     #[test]
     fn children_find_the_locks_free() {
         static STOP: AtomicBool = AtomicBool::new(false);
-        at_fork();
         take_locks();
         let busy = std::thread::spawn(|| {
             while !STOP.load(Ordering::Relaxed) {

@@ -1,10 +1,12 @@
-//! Children of fork, for tests.
+//! Children of fork, for tests. What other tests of the process hold at the fork stays held in a child for ever, but the
+//! locks that fork waits for, as in a program that has opened the library.
 
 /// A child process that runs some work and exits, with 0 if it returned. One that hangs is ended after five minutes.
 pub struct Child(libc::pid_t);
 
 impl Child {
     pub fn run(work: impl FnOnce()) -> Child {
+        crate::abi::process::at_fork();
         // SAFETY: the child uses its own memory, in which glibc's allocator works, and leaves by _exit.
         match unsafe { libc::fork() } {
             0 => {

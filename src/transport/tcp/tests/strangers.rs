@@ -295,7 +295,6 @@ fn a_child_of_fork_finds_the_list_of_listeners_free() {
     use crate::sys::child::Child;
     use core::sync::atomic::AtomicBool;
     static STOP: AtomicBool = AtomicBool::new(false);
-    crate::abi::process::at_fork();
     let look = || assert!(Listener::find(&[]).is_none());
     let busy = std::thread::spawn(move || {
         while !STOP.load(Ordering::Relaxed) {
