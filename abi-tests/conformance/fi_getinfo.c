@@ -217,6 +217,25 @@ static void attributes_at_least_as_asked(void)
 	fi_freeinfo(hints);
 }
 
+/* Who asks for more than any object has is either told that there is no limit, or gets no answer. */
+static void the_longest_message_of_all(void)
+{
+	size_t asked[] = {(size_t) -1, (size_t) -2, ((size_t) -1 >> 1) + 1};
+	struct fi_info *hints = hints_for(&usual), *info, *i;
+	int k, ret;
+
+	for (k = 0; k < 3; k++) {
+		hints->ep_attr->max_msg_size = asked[k];
+		ret = get_info(api_version(), hints, &info);
+		CHECK(ret == 0 || ret == -FI_ENODATA, "%s", fi_strerror(-ret));
+		for (i = ret ? NULL : info; i; i = i->next)
+			CHECK(i->ep_attr->max_msg_size >= asked[k], "asked %zx, told %zx", asked[k], i->ep_attr->max_msg_size);
+		if (!ret)
+			fi_freeinfo(info);
+	}
+	fi_freeinfo(hints);
+}
+
 static void no_modes_unless_offered(void)
 {
 	struct fi_info *hints = hints_for(&usual), *info, *i;
@@ -508,7 +527,8 @@ static const struct test tests[] = {
 	TEST(no_such_fabric), TEST(no_such_domain), TEST(no_such_endpoint_type), TEST(no_such_address_format),
 	TEST(inject_size_too_large), TEST(iov_limit_too_large), TEST(receive_size_too_large), TEST(cq_data_size_too_large),
 	TEST(no_such_protocol), TEST(no_multicast_here), TEST(authorization_keys), TEST(a_version_of_the_future), TEST(versions_of_the_past),
-	TEST(unknown_capabilities), TEST(source_needs_a_name), TEST(attributes_at_least_as_asked), TEST(no_modes_unless_offered),
+	TEST(unknown_capabilities), TEST(source_needs_a_name), TEST(attributes_at_least_as_asked), TEST(the_longest_message_of_all),
+	TEST(no_modes_unless_offered),
 	TEST(capabilities_of_zero_are_a_wildcard), TEST(named_contexts_only_for_those_who_ask), TEST(local_and_remote), TEST(source_address_is_returned),
 	TEST(destination_by_name), TEST(source_by_name), TEST(string_address), TEST(only_the_providers),
 	TEST(rescan_finds_the_same), TEST(numeric_hosts), TEST(dupinfo_copies_all), TEST(an_answer_as_hints),

@@ -242,7 +242,8 @@ impl Rdm {
             ep_type: FI_EP_RDM,
             protocol: self.protocol,
             protocol_version: self.protocol_version,
-            max_msg_size: isize::MAX as usize,
+            // No limit, as the C library says it: programs ask for what they were told there.
+            max_msg_size: usize::MAX,
             max_order_raw_size: ordered,
             max_order_war_size: in_one_packet(self.limits.short_read().min(self.limits.small())),
             max_order_waw_size: ordered,

@@ -20,10 +20,7 @@ pub(super) fn check(asked: &EpAttr, most: &Parts, hints: &Info, query: &Query) -
         asked.protocol_version.into(),
         most.ep.protocol_version.into(),
     )?;
-    // Programs that copy it from the C library's attributes ask for SIZE_MAX, where that is without a limit.
-    if asked.max_msg_size != usize::MAX || most.ep.max_msg_size < isize::MAX as usize {
-        size_at_most("ep_attr.max_msg_size", asked.max_msg_size, most.ep.max_msg_size)?;
-    }
+    size_at_most("ep_attr.max_msg_size", asked.max_msg_size, most.ep.max_msg_size)?;
     check_contexts(asked, most)?;
     // Who asks for no capabilities gets these, too.
     if hints.caps == 0 || hints.caps & (FI_RMA | FI_ATOMIC) != 0 {

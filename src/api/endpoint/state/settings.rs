@@ -105,7 +105,12 @@ impl Settings {
             } else {
                 tx.inject_size
             },
-            max_msg_size: info.ep.as_ref().map_or(usize::MAX, |ep| ep.max_msg_size).max(1),
+            // Whatever is allowed, nothing in memory is longer.
+            max_msg_size: info
+                .ep
+                .as_ref()
+                .map_or(usize::MAX, |ep| ep.max_msg_size)
+                .clamp(1, isize::MAX as usize),
             min_multi_recv: DEFAULT_MIN_MULTI_RECV,
             tagged_multi: has(FI_TAGGED_MULTI_RECV),
             directed: Directed::of(info.caps),

@@ -310,6 +310,7 @@ fn what_is_refused() {
         row(tcp_rdm, NEW, |h| ep(h).protocol_version = 2, "ep_attr.protocol_version"),
         row(udp, NEW, |h| ep(h).max_msg_size = 1472, ""),
         row(udp, NEW, |h| ep(h).max_msg_size = 1473, "ep_attr.max_msg_size"),
+        row(udp, NEW, |h| ep(h).max_msg_size = usize::MAX, "ep_attr.max_msg_size"),
         row(tcp_rdm, NEW, |h| ep(h).tx_ctx_cnt = 1, ""),
         row(tcp_rdm, NEW, |h| ep(h).tx_ctx_cnt = 2, "ep_attr.tx_ctx_cnt"),
         row(tcp_rdm, NEW, |h| ep(h).rx_ctx_cnt = 2, "ep_attr.rx_ctx_cnt"),
