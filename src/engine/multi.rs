@@ -124,12 +124,12 @@ impl Core {
         if multi.pieces > 0 || multi.state == MultiState::Open {
             return AfterPiece::Nothing;
         }
-        let (kind, context, state) = (multi.kind, multi.context, multi.state);
+        let failed = match multi.state {
+            MultiState::Open | MultiState::Used => None,
+            MultiState::Closed(error) => Some(multi.given_back(error)),
+        };
         self.multis.remove(id);
-        match state {
-            MultiState::Open | MultiState::Used => AfterPiece::Release,
-            MultiState::Closed(error) => AfterPiece::Failed(given_back(kind, context, error)),
-        }
+        failed.map_or(AfterPiece::Release, AfterPiece::Failed)
     }
 
     /// The buffer, which was unposted, takes no more messages.
@@ -138,19 +138,19 @@ impl Core {
         multi.post = None;
         multi.state = MultiState::Closed(error);
         if multi.pieces == 0 {
-            let (kind, context, tell) = (multi.kind, multi.context, multi.tell.aloud());
+            let given_back = multi.given_back(error);
             self.multis.remove(id);
-            report.report(Completion {
-                tell,
-                ..given_back(kind, context, error)
-            });
+            report.report(given_back);
         }
     }
 }
 
-fn given_back(kind: MessageKind, context: Context, error: Error) -> Completion {
-    Completion {
-        released: true,
-        ..failed_recv(kind, context, error)
+impl Multi {
+    fn given_back(&self, error: Error) -> Completion {
+        Completion {
+            tell: self.tell.aloud(),
+            released: true,
+            ..failed_recv(self.kind, self.context, error)
+        }
     }
 }

@@ -298,8 +298,12 @@ impl<T: Connected> Bed<T> {
 
     pub fn cancel(&mut self, node: PeerId, context: Context) -> bool {
         self.world.borrow_mut().log.push(Event::Cancel { node, context });
+        self.take_back(node, ReceiveOf::Program(context))
+    }
+
+    pub fn take_back(&mut self, node: PeerId, receive: ReceiveOf) -> bool {
         let Node { engine, reporter, .. } = self.node(node);
-        engine.cancel(ReceiveOf::Program(context), reporter)
+        engine.cancel(receive, reporter)
     }
 
     pub fn progress(&mut self, node: PeerId) -> usize {

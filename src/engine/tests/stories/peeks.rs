@@ -72,38 +72,47 @@ fn a_message_longer_than_what_is_left_of_a_multi_receive_is_cut() {
 
 #[test]
 fn a_cancelled_multi_receive_is_given_back_after_its_last_message() {
+    use crate::engine::op::ReceiveOf;
     let manner = Manner {
         gets: [0, 0, 0],
         ..Manner::default()
     };
-    let mut bed = Bed::new(2, 1, manner, small());
-    let recv = bed.recv(
-        1,
-        &[2000],
-        Recv {
-            multi: Some(1),
-            ..tagged(0)
-        },
-    );
-    bed.send(letter(0, 1, 0, 1000)).unwrap();
-    bed.progress(0);
-    bed.progress(1);
-    assert_eq!(bed.found(recv).len(), 0);
-    assert!(bed.cancel(1, recv));
-    assert!(!bed.cancel(1, recv));
-    assert_eq!(bed.found(recv).len(), 0);
-    bed.settle();
-    let found = bed.found(recv);
-    let canceled = Some(Failure {
-        error: Error::Canceled,
-        overflow: 0,
-    });
-    let ends: Vec<_> = found
-        .iter()
-        .map(|(end, _)| (end.len, end.failure, end.released))
-        .collect();
-    assert_eq!(ends, [(1000, None, false), (0, canceled, true)]);
-    assert_eq!(found[0].1, bed.bytes(0));
+    // What the library began is given back to it, and to nobody's queue.
+    let began = [
+        (Tell::Queue, ReceiveOf::Program as fn(Context) -> ReceiveOf),
+        (Tell::Own, ReceiveOf::Library),
+    ];
+    for (tell, named) in began {
+        let mut bed = Bed::new(2, 1, manner, small());
+        let recv = bed.recv(
+            1,
+            &[2000],
+            Recv {
+                multi: Some(1),
+                tell,
+                ..tagged(0)
+            },
+        );
+        bed.send(letter(0, 1, 0, 1000)).unwrap();
+        bed.progress(0);
+        bed.progress(1);
+        assert_eq!(bed.found(recv).len(), 0);
+        assert!(bed.take_back(1, named(recv)));
+        assert!(!bed.take_back(1, named(recv)));
+        assert_eq!(bed.found(recv).len(), 0);
+        bed.settle();
+        let found = bed.found(recv);
+        let canceled = Some(Failure {
+            error: Error::Canceled,
+            overflow: 0,
+        });
+        let ends: Vec<_> = found
+            .iter()
+            .map(|(end, _)| (end.len, end.failure, end.released, end.tell))
+            .collect();
+        assert_eq!(ends, [(1000, None, false, tell), (0, canceled, true, tell)]);
+        assert_eq!(found[0].1, bed.bytes(0));
+    }
 }
 
 #[test]
