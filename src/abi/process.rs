@@ -33,7 +33,6 @@ pub(crate) fn unload() {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::api::params::{self, Owner};
     use crate::sys::child::Child;
     use core::sync::atomic::{AtomicBool, Ordering};
