@@ -2,8 +2,10 @@
 //! `transport`.
 
 use super::forks::Process;
+use core::cell::Cell;
 use core::mem::MaybeUninit;
 use core::ptr::null_mut;
+use core::sync::atomic::{AtomicU64, Ordering};
 use std::io;
 use std::mem::ManuallyDrop;
 use std::thread::{Builder, JoinHandle};
@@ -13,6 +15,18 @@ use std::thread::{Builder, JoinHandle};
 pub struct Thread {
     handle: ManuallyDrop<JoinHandle<()>>,
     process: Process,
+}
+
+/// A number that no other thread of this process has or had, also for threads that the library did not start.
+pub fn own_number() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    thread_local!(static NUMBER: Cell<u64> = const { Cell::new(0) });
+    NUMBER.with(|number| {
+        if number.get() == 0 {
+            number.set(NEXT.fetch_add(1, Ordering::Relaxed));
+        }
+        number.get()
+    })
 }
 
 impl Thread {

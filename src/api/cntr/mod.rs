@@ -14,8 +14,10 @@ use super::wait::set::WaitSet;
 use super::wait::{self, Handle, Mark, Wait, Waitable};
 use crate::abi::types::{FI_CNTR_EVENTS_BYTES, FI_CNTR_EVENTS_COMP, fi_cntr_events, fi_wait_obj};
 use crate::abi::types::{FI_EAVAIL, FI_EBUSY, FI_EINTR, FI_EINVAL, FI_ETIMEDOUT, FI_PEER, FI_WAIT_YIELD};
+use crate::sys::thread;
 use crate::util::lock::OptLock;
 use crate::util::patience::Patience;
+use core::cell::Cell;
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -36,6 +38,9 @@ const SLEEPERS: u8 = 1;
 /// In `heed`: deferred work waits for a total.
 const WORK: u8 = 2;
 
+/// So many threads are remembered. Who is forgotten is told of a change that there was none.
+const MOST_TRIED: usize = 1024;
+
 pub struct Cntr {
     value: AtomicU64,
     errors: AtomicU64,
@@ -52,8 +57,8 @@ pub struct Cntr {
     /// What the program itself has added to the value, by fi_cntr_set too, which makes no poll set ready. Its lock is held while
     /// such a change is made.
     by_hand: OptLock<u64>,
-    /// The numbers that fi_trywait saw last.
-    tried: OptLock<Mark>,
+    /// The numbers that fi_trywait saw last, for each thread: one that has read an older value is told of the change, too.
+    tried: OptLock<Vec<(u64, Mark)>>,
     /// The total that was read last; `patience` counts how often it was the same.
     last_read: AtomicU64,
     patience: Patience,
@@ -79,7 +84,7 @@ impl Cntr {
             wait,
             flags: AtomicU64::new(attr.flags),
             by_hand: OptLock::new(0, attr.locked),
-            tried: OptLock::new(Mark::default(), attr.locked),
+            tried: OptLock::new(Vec::new(), attr.locked),
             last_read: AtomicU64::new(0),
             patience: Patience::default(),
             refs: Refs::default(),
@@ -256,14 +261,27 @@ impl Cntr {
 
     /// fi_trywait.
     pub fn trywait(&self) -> Result<()> {
-        let mut mark = *self.tried.lock();
+        let seen = Cell::new(Mark::default());
         let look = || {
             self.endpoints.progress();
-            let ready = self.ready(&mut mark);
-            *self.tried.lock() = mark;
-            ready
+            seen.set(self.now());
+            self.remember_try(seen.get()) != seen.get()
         };
-        self.wait.trywait(look, || self.announce(&{ *self.tried.lock() }))
+        self.wait.trywait(look, || self.announce(&seen.get()))
+    }
+
+    /// What the calling thread saw before.
+    fn remember_try(&self, mark: Mark) -> Mark {
+        let me = thread::own_number();
+        let mut tried = self.tried.lock();
+        if let Some((_, before)) = tried.iter_mut().find(|(thread, _)| *thread == me) {
+            return core::mem::replace(before, mark);
+        }
+        if tried.len() == MOST_TRIED {
+            tried.remove(0);
+        }
+        tried.push((me, mark));
+        Mark::default()
     }
 
     /// FI_GETWAIT.

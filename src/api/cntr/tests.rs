@@ -166,6 +166,22 @@ fn trywait_tells_of_every_change_once() {
     assert!(!readable());
 }
 
+/// Whoever has read an old value and then tries to wait is told of the change, though another thread was told of it.
+#[test]
+fn trywait_tells_every_thread_of_a_change() {
+    let cntr = open(FI_CNTR_EVENTS_COMP, FI_WAIT_FD, true);
+    let elsewhere = |count| {
+        let tries = || (0..count).map(|_| cntr.trywait()).collect::<Vec<_>>();
+        std::thread::scope(|scope| scope.spawn(tries).join().unwrap())
+    };
+    let again = Err(Errno(FI_EAGAIN));
+    assert_eq!((cntr.trywait(), cntr.read()), (Ok(()), 0));
+    cntr.complete(0);
+    assert_eq!(elsewhere(2), [again, Ok(())]);
+    assert_eq!((cntr.trywait(), cntr.trywait()), (again, Ok(())));
+    assert_eq!(elsewhere(2), [again, Ok(())]);
+}
+
 #[test]
 fn flags_are_kept() {
     let cntr = open(FI_CNTR_EVENTS_COMP, FI_WAIT_NONE, true);

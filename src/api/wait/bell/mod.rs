@@ -4,7 +4,8 @@
 //! thread that finds nothing to do quiets the bell, announces its sleep to whatever may have news, and sleeps; news
 //! ring only if a sleep was announced. Several threads may wait for different things on one bell (counters have
 //! thresholds), so a ring stays on until each thread that was waiting has looked: `generation` and `behind` are for
-//! that. A peer that dies rings nobody, so while an operation waits for a peer the bell also rings by itself (`wind`).
+//! that. A program that polls the descriptor itself is known by fi_trywait: its thread is a `poller`, and `owed` the ring
+//! until it calls again. A peer that dies rings nobody, so while an operation waits for a peer the bell also rings by itself (`wind`).
 //! A child of fork shares the descriptors with its parent, and leaves them alone. Knows nothing of queues and counters.
 //! Called by `wait::block` and by whatever brings news.
 
@@ -15,16 +16,20 @@ use crate::api::errno::{Errno, Result};
 use crate::sys::epoll::Epoll;
 use crate::sys::eventfd::EventFd;
 use crate::sys::forks::Process;
+use crate::sys::thread;
 use crate::sys::timerfd::TimerFd;
 use core::ffi::c_int;
 use std::io;
 use std::os::fd::RawFd;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How often a wound bell rings. A poll of shared memory checks a quarter of the peers, and all must be checked within
 /// a second.
 const EVERY: Duration = Duration::from_millis(220);
+
+/// How long a ring stays on for a thread that went to poll the descriptor: it may be done with waiting, and never call again.
+const OWED: Duration = Duration::from_millis(100);
 
 #[derive(Debug)]
 pub struct Bell {
@@ -53,6 +58,12 @@ struct BellState {
     inside: usize,
     /// Those of them that have not looked for news since the last ring.
     behind: usize,
+    /// Threads that were told that they may poll the descriptor, and have not called since.
+    pollers: Vec<u64>,
+    /// Those of them that have not called since the last ring.
+    owed: Vec<u64>,
+    /// When that was, if there were any.
+    owed_since: Option<Instant>,
     /// Descriptors of endpoints, and how many objects asked for each.
     watched: Vec<(RawFd, usize)>,
     /// How often `watched` has changed, for FI_WAIT_POLLFD.
@@ -122,6 +133,7 @@ impl Bell {
         let mut state = self.state();
         state.generation = state.generation.wrapping_add(1);
         state.behind = state.inside;
+        state.owe();
         match self.fds() {
             Some(fds) if !state.raised => {
                 state.raised = true;
@@ -139,10 +151,16 @@ impl Bell {
             Some(timer) if state.wound > 0 => timer.clear(),
             _ => {}
         }
-        if state.raised && state.behind == 0 {
+        state.called();
+        if state.raised && state.behind == 0 && !state.owes() {
             state.raised = false;
             fds.event.clear();
         }
+    }
+
+    /// The calling thread may be about to poll the descriptor. Before it announces that.
+    pub fn begin_poll(&self) {
+        self.state().pollers.push(thread::own_number());
     }
 
     /// Has `fd` wake sleepers too.
@@ -235,6 +253,30 @@ impl BellState {
         rung
     }
 
+    /// The calling thread polls no more.
+    fn called(&mut self) {
+        if !(self.pollers.is_empty() && self.owed.is_empty()) {
+            let me = thread::own_number();
+            self.pollers.retain(|poller| *poller != me);
+            self.owed.retain(|poller| *poller != me);
+        }
+    }
+
+    fn owe(&mut self) {
+        if !self.pollers.is_empty() {
+            self.owed.append(&mut self.pollers);
+            self.owed_since = Some(Instant::now());
+        }
+    }
+
+    /// Whether the ring is still to be seen by a thread that polls.
+    fn owes(&mut self) -> bool {
+        if self.owed_since.is_some_and(|since| since.elapsed() > OWED) {
+            self.owed.clear();
+        }
+        !self.owed.is_empty()
+    }
+
     fn turn(&mut self, by: isize) {
         let before = self.wound > 0;
         self.wound += by;
@@ -273,7 +315,10 @@ impl Sleeper<'_> {
             std::thread::yield_now();
             return Ok(Slept::Woken);
         };
-        if self.bell.state().behind > 0 {
+        let state = self.bell.state();
+        let others = state.behind > 0 || !state.owed.is_empty();
+        drop(state);
+        if others {
             // The ring stays on for another thread, which may need this processor to look.
             std::thread::yield_now();
         }

@@ -61,6 +61,39 @@ fn who_comes_after_a_ring_has_not_missed_it() {
     assert!(readable(&bell), "nobody has made it quiet");
 }
 
+/// A thread that polls the descriptor wakes after another one has looked, and must find it readable.
+#[test]
+fn a_ring_stays_on_until_who_polls_has_called_again() {
+    let bell = Bell::new(FI_WAIT_FD).unwrap();
+    bell.begin_poll();
+    let rung_at = Instant::now();
+    bell.raise();
+    std::thread::scope(|scope| {
+        let other = scope.spawn(|| {
+            bell.quiet();
+            // Unless so much time has passed.
+            readable(&bell) || rung_at.elapsed() > OWED
+        });
+        assert!(other.join().unwrap(), "the ring was taken away from who polls");
+    });
+    bell.quiet();
+    assert!(!readable(&bell));
+    assert!(bell.state().pollers.is_empty() && bell.state().owed.is_empty());
+}
+
+#[test]
+fn who_polls_no_more_is_not_waited_for_long() {
+    let bell = Bell::new(FI_WAIT_FD).unwrap();
+    std::thread::scope(|scope| scope.spawn(|| bell.begin_poll()).join().unwrap());
+    let rung_at = Instant::now();
+    bell.raise();
+    while readable(&bell) {
+        bell.quiet();
+    }
+    assert!(rung_at.elapsed() > OWED);
+    assert!(bell.state().owed.is_empty());
+}
+
 #[test]
 fn a_wound_bell_rings_by_itself() {
     for object in [FI_WAIT_FD, FI_WAIT_POLLFD, FI_WAIT_MUTEX_COND] {

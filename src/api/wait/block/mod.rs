@@ -66,6 +66,7 @@ pub fn trywait(bell: &Bell, mut ready: impl FnMut() -> bool, announce: impl FnOn
         return Err(Errno(FI_EAGAIN));
     }
     bell.quiet();
+    bell.begin_poll();
     if announce() {
         return Ok(());
     }
