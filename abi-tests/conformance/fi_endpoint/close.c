@@ -66,9 +66,23 @@ static void a_new_endpoint_beside_the_old(void)
 	close_bed(&bed);
 }
 
+/* The page does not say what a second call gives, but it does no harm. */
+static void enabled_twice(void)
+{
+	struct bed bed;
+	int ret;
+
+	open_bed(&bed, &usual);
+	ret = fi_enable(bed.side[0].ep);
+	CHECK(strict ? ret == 0 : ret <= 0, "fi_enable: %d", ret);
+	ping(&bed, 0, 1);
+	ping(&bed, 1, 0);
+	close_bed(&bed);
+}
+
 static const struct test tests[] = {
 	TEST(cancel_of_nothing), TEST(close_drops_what_is_posted), TEST(open_and_close_often),
-	TEST(a_new_endpoint_beside_the_old),
+	TEST(a_new_endpoint_beside_the_old), TEST(enabled_twice),
 };
 
 CASES(tests)

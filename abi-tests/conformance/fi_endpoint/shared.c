@@ -293,6 +293,54 @@ static void shared_transmit_context_of_nobody(void)
 	close_bed(&bed);
 }
 
+/* Each endpoint's queue and counter tell of its own sends, the context is in use until the last endpoint is closed, and the
+ * domain until the context is. */
+static void shared_transmit_context_of_two(void)
+{
+	struct setup s = { .tx_ctx_cnt = FI_SHARED_CONTEXT, .sides = 3 };
+	struct fi_cntr_attr attr = { .events = FI_CNTR_EVENTS_COMP };
+	struct fid_cntr *sent[2];
+	struct fid_stx *stx;
+	struct bed bed;
+	int i, ret;
+
+	open_sides(&bed, &s);
+	stx = a_transmit_context(&bed, NULL);
+	FAILS(fi_ep_bind(bed.side[0].ep, &stx->fid, FI_RECV));
+	bind_all(&bed, &stx->fid);
+	for (i = 0; i < 2; i++) {
+		ret = fi_cntr_open(bed.domain, &attr, &sent[i], NULL);
+		NEED(!lacking(ret), "fi_cntr_open: %s", fi_strerror(-ret));
+		CHECK(ret == 0, "fi_cntr_open: %s", fi_strerror(-ret));
+		OK(fi_ep_bind(bed.side[i].ep, &sent[i]->fid, FI_SEND));
+	}
+	enable_sides(&bed, &s);
+	for (i = 0; i < 3; i++) { /* two by the first, one by the second */
+		OK(fi_trecv(bed.side[2].ep, in, 32, desc, FI_ADDR_UNSPEC, 1, 0, ctx(i)));
+		POST(&bed, fi_tsend(bed.side[i / 2].ep, out, 32, desc, bed.side[2].addr, 1, ctx(10 + i)));
+		COMPLETION(&bed, bed.side[2].rx, ctx(i));
+		COMPLETION(&bed, bed.side[i / 2].tx, ctx(10 + i));
+	}
+	becomes(&bed, sent[0], 2);
+	becomes(&bed, sent[1], 1);
+	for (i = 0; i < 3; i++) {
+		GIVES(-FI_EBUSY, fi_close(&stx->fid));
+		close_ep(&bed.side[i]);
+	}
+	for (i = 0; i < 2; i++)
+		OK(fi_close(&sent[i]->fid));
+	for (i = 0; i < 3; i++) {
+		OK(fi_close(&bed.side[i].tx->fid));
+		OK(fi_close(&bed.side[i].rx->fid));
+		bed.side[i] = (struct side) { 0 };
+	}
+	OK(fi_close(&bed.av->fid));
+	bed.av = NULL;
+	GIVES(-FI_EBUSY, fi_close(&bed.domain->fid));
+	OK(fi_close(&stx->fid));
+	close_bed(&bed);
+}
+
 /* Both directions may be shared, and shared with others. */
 static void both_contexts_shared(void)
 {
@@ -355,7 +403,7 @@ static const struct test tests[] = {
 	TEST(shared_receive_context_of_plain_attributes),
 	TEST(shared_receives_of_unexpected), TEST(shared_receives_are_told_by_each_endpoint), TEST(shared_receive_context_counts),
 	TEST(shared_transmit_context), TEST(shared_transmit_context_binds_once),
-	TEST(shared_transmit_context_of_nobody), TEST(both_contexts_shared),
+	TEST(shared_transmit_context_of_nobody), TEST(shared_transmit_context_of_two), TEST(both_contexts_shared),
 };
 
 CASES(tests)
