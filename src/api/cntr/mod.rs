@@ -10,11 +10,11 @@ use super::progress::{Attached, Progress};
 use super::refs::Refs;
 use super::wait::bell::Bell;
 use super::wait::block::{Stopped, block};
+use super::wait::marks::Marks;
 use super::wait::set::WaitSet;
 use super::wait::{self, Handle, Mark, Wait, Waitable};
 use crate::abi::types::{FI_CNTR_EVENTS_BYTES, FI_CNTR_EVENTS_COMP, fi_cntr_events, fi_wait_obj};
 use crate::abi::types::{FI_EAVAIL, FI_EBUSY, FI_EINTR, FI_EINVAL, FI_ETIMEDOUT, FI_PEER, FI_WAIT_YIELD};
-use crate::sys::thread;
 use crate::util::lock::OptLock;
 use crate::util::patience::Patience;
 use core::cell::Cell;
@@ -38,9 +38,6 @@ const SLEEPERS: u8 = 1;
 /// In `heed`: deferred work waits for a total.
 const WORK: u8 = 2;
 
-/// So many threads are remembered. Who is forgotten is told of a change that there was none.
-const MOST_TRIED: usize = 1024;
-
 pub struct Cntr {
     value: AtomicU64,
     errors: AtomicU64,
@@ -57,8 +54,8 @@ pub struct Cntr {
     /// What the program itself has added to the value, by fi_cntr_set too, which makes no poll set ready. Its lock is held while
     /// such a change is made.
     by_hand: OptLock<u64>,
-    /// The numbers that fi_trywait saw last, for each thread: one that has read an older value is told of the change, too.
-    tried: OptLock<Vec<(u64, Mark)>>,
+    /// The numbers that fi_trywait saw last.
+    tried: OptLock<Marks>,
     /// The total that was read last; `patience` counts how often it was the same.
     last_read: AtomicU64,
     patience: Patience,
@@ -84,7 +81,7 @@ impl Cntr {
             wait,
             flags: AtomicU64::new(attr.flags),
             by_hand: OptLock::new(0, attr.locked),
-            tried: OptLock::new(Vec::new(), attr.locked),
+            tried: OptLock::new(Marks::default(), attr.locked),
             last_read: AtomicU64::new(0),
             patience: Patience::default(),
             refs: Refs::default(),
@@ -265,23 +262,9 @@ impl Cntr {
         let look = || {
             self.endpoints.progress();
             seen.set(self.now());
-            self.remember_try(seen.get()) != seen.get()
+            self.tried.lock().replace(seen.get()) != seen.get()
         };
         self.wait.trywait(look, || self.announce(&seen.get()))
-    }
-
-    /// What the calling thread saw before.
-    fn remember_try(&self, mark: Mark) -> Mark {
-        let me = thread::own_number();
-        let mut tried = self.tried.lock();
-        if let Some((_, before)) = tried.iter_mut().find(|(thread, _)| *thread == me) {
-            return core::mem::replace(before, mark);
-        }
-        if tried.len() == MOST_TRIED {
-            tried.remove(0);
-        }
-        tried.push((me, mark));
-        Mark::default()
     }
 
     /// FI_GETWAIT.

@@ -4,11 +4,12 @@
 //!
 //! - `bell`: what threads sleep on; `block`: waiting and fi_trywait, written once; `look_out`: how long a wait goes on looking
 //!   before it sleeps;
-//! - `set`: wait sets of several objects; `ringer`: the thread behind FI_WAIT_MUTEX_COND.
+//! - `marks`: what each thread has seen; `set`: wait sets of several objects; `ringer`: the thread behind FI_WAIT_MUTEX_COND.
 
 pub mod bell;
 pub mod block;
 mod look_out;
+pub mod marks;
 mod ringer;
 pub mod set;
 

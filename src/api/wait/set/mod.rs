@@ -5,6 +5,7 @@
 
 use super::bell::Bell;
 use super::block::{Stopped, block};
+use super::marks::Marks;
 use super::{Handle, Mark, Wait, Waitable};
 use crate::abi::types::{FI_EINTR, FI_EINVAL, FI_ETIMEDOUT, FI_WAIT_NONE, FI_WAIT_SET, fi_wait_obj};
 use crate::api::errno::{Errno, Result};
@@ -21,7 +22,7 @@ pub struct WaitSet {
 
 struct WaitSetMember {
     object: Weak<dyn Waitable>,
-    mark: Mark,
+    seen: Marks,
 }
 
 impl WaitSet {
@@ -94,7 +95,7 @@ impl WaitSet {
     pub(super) fn join(&self, object: &Arc<dyn Waitable>) {
         self.members().push(WaitSetMember {
             object: Arc::downgrade(object),
-            mark: Mark::default(),
+            seen: Marks::default(),
         });
         // Wakes sleepers, so that they announce their sleep to the new member too.
         self.bell.raise();
@@ -128,7 +129,7 @@ impl WaitSet {
         let members: Vec<_> = self
             .members()
             .iter()
-            .map(|member| (member.object.upgrade(), member.mark))
+            .map(|member| (member.object.upgrade(), member.seen.own()))
             .collect();
         for (object, mut mark) in members {
             let Some(object) = object.filter(|object| !object.is_closed()) else {
@@ -148,7 +149,7 @@ impl WaitSet {
     fn remember(&self, object: &Arc<dyn Waitable>, mark: Mark) {
         let of = |member: &&mut WaitSetMember| core::ptr::addr_eq(member.object.as_ptr(), Arc::as_ptr(object));
         if let Some(member) = self.members().iter_mut().find(of) {
-            member.mark = mark;
+            member.seen.replace(mark);
         }
     }
 

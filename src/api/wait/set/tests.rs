@@ -118,6 +118,22 @@ fn the_descriptor_follows_trywait() {
     assert_eq!((readable(), set.trywait()), (true, again));
 }
 
+/// Whoever goes to sleep on the set is told of a counter's change, though another thread was told of it.
+#[test]
+fn trywait_tells_every_thread_of_a_change() {
+    let set = WaitSet::open(FI_WAIT_FD, 0).unwrap();
+    let cntr = cntr(&set);
+    let elsewhere = || {
+        let tries = || (set.trywait(), set.wait(0), set.trywait());
+        std::thread::scope(|scope| scope.spawn(tries).join().unwrap())
+    };
+    let again = Err(Errno(FI_EAGAIN));
+    assert_eq!(set.trywait(), Ok(()));
+    cntr.complete(0);
+    assert_eq!(elsewhere(), (again, Err(Errno(FI_ETIMEDOUT)), Ok(())));
+    assert_eq!((set.trywait(), set.trywait()), (again, Ok(())));
+}
+
 #[test]
 fn a_sleeper_is_woken_by_any_member() {
     const ROUNDS: usize = 100;
