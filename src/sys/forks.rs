@@ -10,10 +10,9 @@
 
 use core::ops::{Deref, DerefMut};
 use core::ptr;
-use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, Ordering, fence};
+use core::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, Ordering, fence};
 use std::mem::ManuallyDrop;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
-use std::sync::Once;
 
 static GENERATION: AtomicU32 = AtomicU32::new(0);
 static FD_SLOTS: AtomicPtr<FdSlot> = AtomicPtr::new(ptr::null_mut());
@@ -97,13 +96,21 @@ impl<T> Drop for OfProcess<T> {
     }
 }
 
-/// Installs the fork handlers, once.
+/// Installs the fork handlers. Twice does no harm: they count, and the list is empty the second time.
 fn watch() {
-    static ONCE: Once = Once::new();
+    static DONE: AtomicBool = AtomicBool::new(false);
     // SAFETY: the handlers are functions of this library; glibc forgets them when the library is unloaded.
-    ONCE.call_once(|| unsafe {
+    at_least_once(&DONE, || unsafe {
         libc::pthread_atfork(Some(before), Some(in_parent), Some(in_child));
     });
+}
+
+/// Each thread that finds the work undone does it. A `Once` that another thread was in at a fork would never end in the child.
+fn at_least_once(done: &AtomicBool, work: impl FnOnce()) {
+    if !done.load(Ordering::Acquire) {
+        work();
+        done.store(true, Ordering::Release);
+    }
 }
 
 extern "C" fn before() {
@@ -247,6 +254,34 @@ mod tests {
         });
         assert_eq!(child.wait(), 0);
         assert!(process.is_this());
+    }
+
+    /// A thread of the parent that was about to install the handlers is not in the child, which installs them itself.
+    #[test]
+    fn a_child_waits_for_no_thread_of_the_parent() {
+        static DONE: AtomicBool = AtomicBool::new(false);
+        let [begun, end] = [const { AtomicBool::new(false) }; 2];
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                at_least_once(&DONE, || {
+                    begun.store(true, Ordering::Release);
+                    while !end.load(Ordering::Acquire) {
+                        std::thread::yield_now();
+                    }
+                });
+            });
+            while !begun.load(Ordering::Acquire) {
+                std::thread::yield_now();
+            }
+            let child = Child::run(|| {
+                let mut worked = false;
+                at_least_once(&DONE, || worked = true);
+                assert!(worked && DONE.load(Ordering::Relaxed));
+            });
+            let status = child.wait();
+            end.store(true, Ordering::Release);
+            assert_eq!(status, 0, "a child waited for ever");
+        });
     }
 
     #[test]
