@@ -352,7 +352,7 @@ impl<T: EndpointTransport + 'static> EndpointOps for Context<T> {
             self.whole.abandon(slot);
         }
         self.endpoint.close()?;
-        // Made anew here, so that messages sent meanwhile are kept. If that fails, opening tries again.
+        // Made anew here, so that what new senders send meanwhile is kept. If that fails, opening tries again.
         let _ = self.whole.renew(self.direction, self.index);
         self.whole.see_to_targets();
         if let Some(slot) = self.whole.slots(self.direction).get(self.index) {
