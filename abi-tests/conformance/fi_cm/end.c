@@ -383,6 +383,7 @@ static void the_last_of_those_that_share_gives_a_receive_back(void)
  * from its own peer. */
 static void unexpected_messages_end_with_their_endpoint(void)
 {
+	struct fi_cq_tagged_entry sent;
 	struct setup s = { .rx_ctx_cnt = FI_SHARED_CONTEXT };
 	struct fi_info *alone;
 	struct heard heard;
@@ -409,8 +410,9 @@ static void unexpected_messages_end_with_their_endpoint(void)
 	}
 	memset(out, 1, 64);
 	POST(&w.bed, fi_send(w.bed.side[0].ep, out, 64, NULL, 0, ctx(0)));
-	COMPLETION(&w.bed, w.bed.side[0].tx, ctx(0));
 	settle(&w.bed);
+	if (fi_cq_read(w.bed.side[0].tx, &sent, 1) == -FI_EAGAIN)
+		SKIP("a device sends a message when its receive is posted, and not before");
 	close_side(&w, 2);
 	HEAR(&w, FI_SHUTDOWN, &w.bed.side[0].ep->fid);
 	POST(&w.bed, fi_recv(w.bed.srx, in[0], 64, NULL, 0, ctx(1)));
