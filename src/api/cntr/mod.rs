@@ -54,7 +54,7 @@ pub struct Cntr {
     /// What the program itself has added to the value, by fi_cntr_set too, which makes no poll set ready. Its lock is held while
     /// such a change is made.
     by_hand: OptLock<u64>,
-    /// The numbers that fi_trywait saw last.
+    /// The numbers that fi_trywait saw last, by thread.
     tried: OptLock<Marks>,
     /// The total that was read last; `patience` counts how often it was the same.
     last_read: AtomicU64,

@@ -31,6 +31,9 @@ const EVERY: Duration = Duration::from_millis(220);
 /// How long a ring stays on for a thread that went to poll the descriptor: it may be done with waiting, and never call again.
 const OWED: Duration = Duration::from_millis(100);
 
+/// So many of them are remembered; those that have ended are forgotten with the next ring only.
+const MOST_POLLERS: usize = 1024;
+
 #[derive(Debug)]
 pub struct Bell {
     object: fi_wait_obj,
@@ -60,10 +63,8 @@ struct BellState {
     behind: usize,
     /// Threads that were told that they may poll the descriptor, and have not called since.
     pollers: Vec<u64>,
-    /// Those of them that have not called since the last ring.
-    owed: Vec<u64>,
-    /// When that was, if there were any.
-    owed_since: Option<Instant>,
+    /// Those that a ring has come for since, which each of them is to see, and when it came.
+    owed: Vec<(u64, Instant)>,
     /// Descriptors of endpoints, and how many objects asked for each.
     watched: Vec<(RawFd, usize)>,
     /// How often `watched` has changed, for FI_WAIT_POLLFD.
@@ -160,7 +161,14 @@ impl Bell {
 
     /// The calling thread may be about to poll the descriptor. Before it announces that.
     pub fn begin_poll(&self) {
-        self.state().pollers.push(thread::own_number());
+        if self.fds().is_none() {
+            return;
+        }
+        let pollers = &mut self.state().pollers;
+        if pollers.len() == MOST_POLLERS {
+            pollers.remove(0);
+        }
+        pollers.push(thread::own_number());
     }
 
     /// Has `fd` wake sleepers too.
@@ -258,22 +266,20 @@ impl BellState {
         if !(self.pollers.is_empty() && self.owed.is_empty()) {
             let me = thread::own_number();
             self.pollers.retain(|poller| *poller != me);
-            self.owed.retain(|poller| *poller != me);
+            self.owed.retain(|(poller, _)| *poller != me);
         }
     }
 
     fn owe(&mut self) {
         if !self.pollers.is_empty() {
-            self.owed.append(&mut self.pollers);
-            self.owed_since = Some(Instant::now());
+            let now = Instant::now();
+            self.owed.extend(self.pollers.drain(..).map(|poller| (poller, now)));
         }
     }
 
     /// Whether the ring is still to be seen by a thread that polls.
     fn owes(&mut self) -> bool {
-        if self.owed_since.is_some_and(|since| since.elapsed() > OWED) {
-            self.owed.clear();
-        }
+        self.owed.retain(|(_, since)| since.elapsed() <= OWED);
         !self.owed.is_empty()
     }
 

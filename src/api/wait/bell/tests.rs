@@ -94,6 +94,23 @@ fn who_polls_no_more_is_not_waited_for_long() {
     assert!(bell.state().owed.is_empty());
 }
 
+/// Rings that come often for another thread make it no longer.
+#[test]
+fn who_polls_no_more_is_not_waited_for_longer_as_it_rings_again() {
+    let bell = Bell::new(FI_WAIT_FD).unwrap();
+    std::thread::scope(|scope| scope.spawn(|| bell.begin_poll()).join().unwrap());
+    let begun_at = Instant::now();
+    while begun_at.elapsed() < 50 * OWED {
+        bell.begin_poll();
+        bell.raise();
+        bell.quiet();
+        if !readable(&bell) {
+            return;
+        }
+    }
+    panic!("the ring stays on for a thread that has gone");
+}
+
 #[test]
 fn a_wound_bell_rings_by_itself() {
     for object in [FI_WAIT_FD, FI_WAIT_POLLFD, FI_WAIT_MUTEX_COND] {
