@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 #define MOST_REPETITIONS 1000
-#define SHARED 16384	/* bytes that both processes map, for what needs no library */
+#define FLOOR_BYTES 16384	/* of memory that both processes map, for the floors */
 #define WINDOW 64	/* short operations on their way at once */
 #define FEW 16		/* large ones */
 #define STREAMS 4	/* pairs that send at once */

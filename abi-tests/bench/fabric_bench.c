@@ -237,7 +237,7 @@ static void enter(const char *host)
 static int pair(const struct settings *with)
 {
 	int fds[2];
-	void *shared = mmap(NULL, SHARED, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	void *shared = mmap(NULL, FLOOR_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
 	if (shared == MAP_FAILED)
 		die("mmap", errno);

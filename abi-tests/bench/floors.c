@@ -5,8 +5,7 @@
 #include <string.h>
 
 #define LONGEST (16 << 20)
-
-#define RECORDS 256
+#define RECORDS 256 /* of the bare ring */
 
 struct record {
 	_Alignas(32) _Atomic uint64_t number;
@@ -20,7 +19,7 @@ struct lines {
 	_Alignas(128) struct record ring[RECORDS];
 };
 
-_Static_assert(sizeof(struct lines) <= SHARED, "what both processes map is too short");
+_Static_assert(sizeof(struct lines) <= FLOOR_BYTES, "what both processes map is too short");
 
 static struct lines *lines;
 static uint64_t turn;

@@ -3,72 +3,65 @@
 #include "talk.h"
 
 /* Contexts of a window that no operation uses. */
-struct window {
-	struct fi_context2 *free[WINDOW];
+struct spare {
+	struct fi_context2 *contexts[WINDOW];
 	int left;
 };
 
-static struct window empty_window(struct side *me, int size)
+static struct spare all_spare(struct side *me, int size)
 {
-	struct window window = { .left = size };
+	struct spare spare = { .left = size };
 
 	for (int i = 0; i < size; i++)
-		window.free[i] = &me->contexts[i];
-	return window;
+		spare.contexts[i] = &me->contexts[i];
+	return spare;
 }
 
 /* Gives back the contexts of what has ended; returns how many. */
-static long reap(struct side *me, struct window *window)
+static long reap(struct side *me, struct spare *spare)
 {
 	struct fi_cq_tagged_entry done[16];
-	ssize_t count = fi_cq_read(me->cq, done, 16);
+	ssize_t count = look(me, done);
 
-	if (count == -FI_EAGAIN) {
-		if (me->polite)
-			sched_yield();
-		return 0;
-	}
-	if (count < 0)
-		die("completion", (long)count);
 	for (ssize_t i = 0; i < count; i++)
-		window->free[window->left++] = done[i].op_context;
+		spare->contexts[spare->left++] = done[i].op_context;
 	return count;
 }
 
 enum way { SEND, RECEIVE };
 
 /* Fills the window, with at most `most` messages, as far as the library takes them; returns how many. */
-static long fill(struct side *me, enum way way, size_t size, struct window *window, long most)
+static long fill(struct side *me, enum way way, size_t size, struct spare *spare, long most)
 {
 	long posted = 0;
 
-	for (; window->left && posted < most; posted++) {
-		struct fi_context2 *context = window->free[window->left - 1];
+	for (; spare->left && posted < most; posted++) {
+		struct fi_context2 *context = spare->contexts[spare->left - 1];
 		ssize_t ret = way == SEND ? fi_tsend(me->ep, me->tx, size, me->desc, me->peer, TAG, context)
 					  : fi_trecv(me->ep, me->rx, size, me->desc, FI_ADDR_UNSPEC, TAG, me->ignore, context);
 		if (ret == -FI_EAGAIN)
 			break;
 		if (ret)
 			die(way == SEND ? "fi_tsend" : "fi_trecv", ret);
-		window->left--;
+		spare->left--;
 	}
 	return posted;
 }
 
 static double steady(struct side *me, size_t size, long count, int most)
 {
-	struct window window = empty_window(me, most);
+	struct spare spare = all_spare(me, most);
 	enum way way = me->rank == 0 ? SEND : RECEIVE;
 	long posted = 0, ended = 0;
 
 	mark(me, size);
 	if (way == RECEIVE)
-		posted = fill(me, way, size, &window, count);
+		posted = fill(me, way, size, &spare, count);
 	barrier(me);
 	double start = now();
 	while (ended < count) {
-		posted += fill(me, way, size, &window, count - posted);
-		ended += reap(me, &window);
+		posted += fill(me, way, size, &spare, count - posted);
+		ended += reap(me, &spare);
 	}
 	if (way == SEND) {
 		receive(me, 8, WINDOW);

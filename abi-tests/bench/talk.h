@@ -13,21 +13,29 @@
 
 #define TAG (7ull << 32)
 
-static inline void progress(struct side *me)
+/* Takes up to 16 completions; returns how many. */
+static inline ssize_t look(struct side *me, struct fi_cq_tagged_entry *done)
 {
-	struct fi_cq_tagged_entry done[16];
 	ssize_t count = fi_cq_read(me->cq, done, 16);
 
 	if (count == -FI_EAGAIN) {
 		if (me->polite)
 			sched_yield();
-		return;
+		return 0;
 	}
 	if (count < 0) {
 		struct fi_cq_err_entry error = { 0 };
 		fi_cq_readerr(me->cq, &error, 0);
 		die("completion", error.err ? error.err : (long)count);
 	}
+	return count;
+}
+
+static inline void progress(struct side *me)
+{
+	struct fi_cq_tagged_entry done[16];
+	ssize_t count = look(me, done);
+
 	for (ssize_t i = 0; i < count; i++) {
 		if (done[i].flags & (FI_RECV | FI_REMOTE_CQ_DATA))
 			me->received++;
