@@ -9,9 +9,9 @@
 //! - `regions`: the registered memory of a domain, by key, and what peers may do with it.
 //! - `slab`: values under stable numbers that are never mistaken for their successors.
 //! - `small_array`: a few of something, of which one alone stays in registers.
-//! - `user`: the application's memory, named but not opened.
+//! - `user`: the application's memory, named but not opened. `user_array`: its array that a call fills.
 //!
-//! `unsafe` only where memory is opened (`user`) and in the locks.
+//! `unsafe` only where memory is opened (`user`, `user_array`) and in the locks.
 
 pub mod closable;
 pub mod hash;
@@ -24,6 +24,7 @@ pub mod regions;
 pub mod slab;
 pub mod small_array;
 pub mod user;
+pub mod user_array;
 
 /// For the cold path of a function that got `given` by value: the compiler must take it for changed here. So the caller
 /// passes a copy made on the spot, and its own value can stay in registers.

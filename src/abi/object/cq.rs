@@ -5,9 +5,10 @@
 use super::{Child, Object, head, status, wait, wait_set};
 use crate::abi::lacking;
 use crate::abi::types::*;
-use crate::api::cq::{Cq, CqAttr, Entry, Format, Layout, error_size};
+use crate::api::cq::{Cq, CqAttr, error_size};
 use crate::api::domain::Domain;
 use crate::api::errno::Result;
+use crate::util::user_array::UserArray;
 use core::ffi::{c_char, c_int, c_void};
 use core::ptr::{copy_nonoverlapping, null};
 use libc::ssize_t;
@@ -108,63 +109,17 @@ unsafe extern "C" fn control(fid: *mut fid, command: c_int, arg: *mut c_void) ->
     }
 }
 
-/// Where the next entry goes in the caller's buffer, and where its source does.
-struct Places {
-    entry: *mut c_void,
-    source: *mut fi_addr_t,
-}
-
-impl Places {
-    /// # Safety
-    /// There is room for one entry of the format, and for one source unless that place is NULL.
-    #[inline]
-    unsafe fn put(&mut self, format: Format, entry: &Entry) {
-        let entry = &by_words(entry);
-        // SAFETY: fi_cq_read's caller passes room for every entry that is put, and for every source unless that is
-        // NULL.
-        unsafe {
-            match format {
-                Format::Context => self.put_one::<fi_cq_entry>(entry),
-                Format::Msg => self.put_one::<fi_cq_msg_entry>(entry),
-                Format::Data => self.put_one::<fi_cq_data_entry>(entry),
-                Format::Tagged => self.put_one::<fi_cq_tagged_entry>(entry),
-            }
-            if !self.source.is_null() {
-                self.source.write(entry.src);
-                self.source = self.source.add(1);
-            }
-        }
+/// Where the caller wants its entries, and their sources unless that is NULL; None: nowhere.
+///
+/// # Safety
+/// Until the call returns there is room for `count` of both.
+#[inline]
+unsafe fn array(cq: &Cq, buf: *mut c_void, count: usize, source: *mut fi_addr_t) -> Option<UserArray> {
+    if buf.is_null() && count > 0 {
+        return None;
     }
-
-    /// # Safety
-    /// As `put`.
-    #[inline]
-    unsafe fn put_one<L: Layout>(&mut self, entry: &Entry) {
-        // SAFETY: the caller passes room for one more entry of this format.
-        unsafe {
-            let place = self.entry.cast::<L>();
-            place.write(L::of(entry));
-            self.entry = place.add(1).cast();
-        }
-    }
-}
-
-/// A copy that is read word by word, as the entry was written a moment ago: a processor that reads two words at once
-/// which were written one after the other waits until both writes have reached its cache.
-#[inline(always)]
-fn by_words(entry: &Entry) -> Entry {
-    // SAFETY: the fields of a live entry.
-    unsafe {
-        Entry {
-            context: (&raw const entry.context).read_volatile(),
-            flags: (&raw const entry.flags).read_volatile(),
-            len: (&raw const entry.len).read_volatile(),
-            buf: (&raw const entry.buf).read_volatile(),
-            data: (&raw const entry.data).read_volatile(),
-            tag: (&raw const entry.tag).read_volatile(),
-            src: (&raw const entry.src).read_volatile(),
-        }
-    }
+    // SAFETY: forwarded.
+    Some(unsafe { UserArray::new(buf.cast(), cq.format().words(), source, count) })
 }
 
 fn count_of(result: Result<usize>) -> ssize_t {
@@ -184,11 +139,10 @@ unsafe extern "C" fn readfrom(cq: *mut fid_cq, buf: *mut c_void, count: usize, s
     // SAFETY: a live queue of ours; the buffers hold `count` entries, by the manual page.
     unsafe {
         let cq = &opened(cq).value;
-        if buf.is_null() && count > 0 {
-            return -FI_EINVAL as ssize_t;
+        match array(cq, buf, count, source) {
+            Some(array) => count_of(cq.read(array)),
+            None => -FI_EINVAL as ssize_t,
         }
-        let (format, mut places) = (cq.format(), Places { entry: buf, source });
-        count_of(cq.read(count, |entry| places.put(format, entry)))
     }
 }
 
@@ -214,11 +168,10 @@ unsafe extern "C" fn sreadfrom(
     // SAFETY: as in `readfrom`; the condition, if the queue has one, is a pointer used as a number.
     unsafe {
         let cq = &opened(cq).value;
-        if buf.is_null() && count > 0 {
-            return -FI_EINVAL as ssize_t;
+        match array(cq, buf, count, source) {
+            Some(array) => count_of(cq.sread(array, cond as usize, timeout)),
+            None => -FI_EINVAL as ssize_t,
         }
-        let (format, mut places) = (cq.format(), Places { entry: buf, source });
-        count_of(cq.sread(count, cond as usize, timeout, |entry| places.put(format, entry)))
     }
 }
 

@@ -19,9 +19,10 @@ use crate::abi::types::{FI_CQ_COND_NONE, FI_CQ_COND_THRESHOLD, FI_WAIT_NONE};
 use crate::abi::types::{fi_cq_format, fi_cq_wait_cond, fi_wait_obj};
 use crate::util::lock::OptLock;
 use crate::util::patience::Patience;
+use crate::util::user_array::UserArray;
 use core::ffi::{CStr, c_int};
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-pub use entry::{Entry, ErrorEntry, Format, Layout, error_size};
+pub use entry::{Entry, ErrorEntry, Format, error_size};
 use queue::{NOBODY, Queue, Taken};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -56,6 +57,9 @@ pub struct Cq {
     queue: OptLock<Queue>,
     /// Whether the queue has something: lets a poll of an empty queue skip the lock. Written under the lock only.
     filled: AtomicBool,
+    /// Whether a read lends its array to the queue. Where several threads may call, that would take two more atomic
+    /// instructions in each empty poll.
+    lends: bool,
     /// Reads in a row that found entries and drove no endpoint.
     undriven: AtomicU32,
     endpoints: Attached,
@@ -91,6 +95,7 @@ impl Cq {
         let cq = Arc::new(Cq {
             queue: OptLock::new(Queue::new(size.next_power_of_two(), attr.managed), attr.locked),
             filled: AtomicBool::new(false),
+            lends: !attr.locked,
             undriven: AtomicU32::new(0),
             endpoints: wait::endpoints(&wait, attr.locked),
             wait,
@@ -141,7 +146,9 @@ impl Cq {
     #[inline(always)]
     pub fn post(&self, entry: &Entry) {
         let mut queue = self.queue.lock();
-        queue.push(entry);
+        if !queue.push(entry) {
+            return;
+        }
         self.filled.store(true, Ordering::Release);
         if queue.is_awaited() {
             self.wake(&mut queue);
@@ -170,21 +177,19 @@ impl Cq {
         self.queue.lock().is_overrun()
     }
 
-    /// fi_cq_read and fi_cq_readfrom: passes up to `count` entries, oldest first, to `put`, which must not call back.
-    /// -FI_EAGAIN: there are none; -FI_EAVAIL: an error is next. A read of 0 entries drives the endpoints and says
-    /// whether there are any.
-    #[inline]
-    pub fn read(&self, count: usize, mut put: impl FnMut(&Entry)) -> Result<usize> {
-        if count > 0 {
-            if let Some(answer) = self.take(count, &mut put) {
-                if self.is_overdue() {
-                    self.endpoints.progress();
-                }
-                return answer;
+    /// fi_cq_read and fi_cq_readfrom: fills the array with entries, oldest first, and says with how many. -FI_EAGAIN: there
+    /// are none; -FI_EAVAIL: an error is next. A read of 0 entries drives the endpoints and says whether there are any.
+    #[inline(always)]
+    pub fn read(&self, array: UserArray) -> Result<usize> {
+        if array.left() > 0
+            && let Some(answer) = self.take(array)
+        {
+            if self.is_overdue() {
+                self.endpoints.progress();
             }
+            return answer;
         }
-        self.endpoints.progress();
-        if let Some(answer) = self.take(count, put) {
+        if let Some(answer) = self.drive(array) {
             self.patience.found();
             return answer;
         }
@@ -194,27 +199,28 @@ impl Cq {
 
     /// fi_cq_sread and fi_cq_sreadfrom. `threshold`: how many entries to wait for, if the queue was opened for that.
     /// -FI_EAGAIN: the time is over, or a signal came.
-    pub fn sread(&self, count: usize, threshold: usize, timeout: c_int, mut put: impl FnMut(&Entry)) -> Result<usize> {
+    pub fn sread(&self, array: UserArray, threshold: usize, timeout: c_int) -> Result<usize> {
         let bell = self.wait.blocking()?;
         let enough = if self.by_threshold { threshold } else { 1 };
         let enough = enough.clamp(1, self.queue.lock().capacity());
-        if let Some(answer) = self.read_enough(count, enough, &mut put) {
+        let last_read = || self.read_enough(array, 1).unwrap_or(Err(AGAIN));
+        if let Some(answer) = self.read_enough(array, enough) {
             return answer;
         }
         if timeout == 0 {
-            return self.read(count, put);
+            return last_read();
         }
         let Some(before) = self.begin_wait() else {
-            return self.read(count, put);
+            return last_read();
         };
-        let look = |_| match self.read_enough(count, enough, &mut put) {
+        let look = |_| match self.read_enough(array, enough) {
             None if self.signals().count != before => Some(Err(AGAIN)),
             answer => answer,
         };
         let answer = block(bell, timeout, look, || self.announce_for(enough));
         self.end_wait();
         match answer {
-            Ok(Err(AGAIN)) | Err(Stopped::TimedOut | Stopped::Interrupted) => self.read(count, put),
+            Ok(Err(AGAIN)) | Err(Stopped::TimedOut | Stopped::Interrupted) => last_read(),
             Ok(answer) => answer,
             Err(Stopped::Failed(errno)) => Err(errno),
         }
@@ -273,15 +279,33 @@ impl Cq {
         overdue
     }
 
+    /// Drives the endpoints, which write to the array at once if it may be lent; None: nothing has come.
+    #[inline(always)]
+    fn drive(&self, array: UserArray) -> Option<Result<usize>> {
+        if self.lends {
+            self.queue.lock().lend(array);
+        }
+        self.endpoints.progress();
+        if self.lends {
+            let filled = self.queue.lock().take_back();
+            if filled > 0 {
+                return Some(Ok(filled));
+            }
+        }
+        self.take(array)
+    }
+
     /// Takes what is in the queue; None: nothing.
-    #[inline]
-    fn take(&self, count: usize, put: impl FnMut(&Entry)) -> Option<Result<usize>> {
+    #[inline(always)]
+    fn take(&self, mut array: UserArray) -> Option<Result<usize>> {
         // SYNC POINT: meets the release in `post`. Seen late, the entry is read late.
         if !self.filled.load(Ordering::Acquire) {
             return None;
         }
         let mut queue = self.queue.lock();
-        let taken = queue.take(count, put);
+        let taken = queue.take(array.left(), |entry| {
+            entry.put(&mut array);
+        });
         if !queue.is_ready() {
             self.filled.store(false, Ordering::Relaxed);
         }
@@ -293,14 +317,14 @@ impl Cq {
     }
 
     /// Reads if there are `enough` entries or an error; None: not yet.
-    fn read_enough(&self, count: usize, enough: usize, put: impl FnMut(&Entry)) -> Option<Result<usize>> {
+    fn read_enough(&self, array: UserArray, enough: usize) -> Option<Result<usize>> {
         if enough > 1 && !self.queue.lock().has_enough(enough) {
             self.endpoints.progress();
             if !self.queue.lock().has_enough(enough) {
                 return None;
             }
         }
-        match self.read(count, put) {
+        match self.read(array) {
             Err(AGAIN) => None,
             answer => Some(answer),
         }

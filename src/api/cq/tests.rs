@@ -4,8 +4,8 @@ use super::*;
 use crate::abi::types::*;
 use crate::api::progress::tests::Worker;
 use crate::sys::epoll::Epoll;
+use crate::util::user_array::kept;
 use core::sync::atomic::{AtomicUsize, Ordering};
-use entry::Layout;
 
 const AVAIL: Errno = Errno(FI_EAVAIL as c_int);
 
@@ -27,6 +27,42 @@ pub(crate) fn open(wait_obj: fi_wait_obj) -> Arc<Cq> {
     Cq::open(&attr(wait_obj)).unwrap()
 }
 
+/// Shows what a read put into an array for so many entries, every field of them.
+fn each(count: usize, read: impl FnOnce(UserArray) -> Result<usize>, mut show: impl FnMut(&Entry)) -> Result<usize> {
+    let (array, entries) = kept(count);
+    let filled = read(array)?;
+    for ([context, flags, len, buf, data, tag], src) in entries.take(filled) {
+        show(&Entry {
+            context: context as usize,
+            flags,
+            len: len as usize,
+            buf: buf as usize,
+            data,
+            tag,
+            src,
+        });
+    }
+    Ok(filled)
+}
+
+impl Cq {
+    /// `read` of up to `count` entries, each of which is shown.
+    pub(crate) fn read_each(&self, count: usize, show: impl FnMut(&Entry)) -> Result<usize> {
+        each(count, |array| self.read(array), show)
+    }
+
+    /// `sread` likewise.
+    pub(crate) fn sread_each(
+        &self,
+        count: usize,
+        threshold: usize,
+        timeout: c_int,
+        show: impl FnMut(&Entry),
+    ) -> Result<usize> {
+        each(count, |array| self.sread(array, threshold, timeout), show)
+    }
+}
+
 fn entry(context: usize) -> Entry {
     Entry {
         context,
@@ -44,7 +80,7 @@ fn failure(context: usize) -> ErrorEntry {
 
 fn contexts(cq: &Cq, count: usize) -> Result<Vec<usize>> {
     let mut seen = Vec::new();
-    let read = cq.read(count, |entry| seen.push(entry.context))?;
+    let read = cq.read_each(count, |entry| seen.push(entry.context))?;
     assert_eq!(read, seen.len());
     Ok(seen)
 }
@@ -100,11 +136,11 @@ fn reading_drives_the_endpoints_when_there_is_nothing() {
         let calls = || endpoint.calls.load(Ordering::SeqCst);
         cq.attach(endpoint.clone());
         endpoint.hand_in(3);
-        assert_eq!((cq.read(0, |_| ()), calls()), (Ok(0), 1));
+        assert_eq!((cq.read_each(0, |_| ()), calls()), (Ok(0), 1));
         assert_eq!((contexts(&cq, 2), calls()), (Ok(vec![1, 1]), 1));
         assert_eq!((contexts(&cq, 2), calls()), (Ok(vec![1]), 1));
         assert_eq!((contexts(&cq, 2), calls()), (Err(AGAIN), 2));
-        assert_eq!((cq.read(0, |_| ()), calls()), (Err(AGAIN), 3));
+        assert_eq!((cq.read_each(0, |_| ()), calls()), (Err(AGAIN), 3));
         assert!(cq.is_busy());
         cq.detach(&(endpoint.clone() as Arc<dyn Progress>)).unwrap();
         cq.refs().acquire();
@@ -172,7 +208,10 @@ fn room_is_told_and_kept_or_overrun() {
 fn what_cannot_wait_says_so() {
     let cq = open(FI_WAIT_NONE);
     let enosys = Errno(FI_ENOSYS);
-    assert_eq!((cq.sread(1, 1, 0, |_| ()), cq.signal()), (Err(enosys), Err(enosys)));
+    assert_eq!(
+        (cq.sread_each(1, 1, 0, |_| ()), cq.signal()),
+        (Err(enosys), Err(enosys))
+    );
     assert_eq!((cq.trywait(), cq.wait_obj()), (Err(INVALID), Ok(FI_WAIT_NONE)));
     assert_eq!(open(FI_WAIT_YIELD).trywait(), Err(AGAIN));
 }
@@ -188,13 +227,13 @@ fn a_wait_ends_by_time_signal_or_error() {
     ] {
         let cq = open(object);
         assert_eq!(
-            (cq.sread(1, 1, 0, |_| ()), cq.sread(1, 1, 3, |_| ())),
+            (cq.sread_each(1, 1, 0, |_| ()), cq.sread_each(1, 1, 3, |_| ())),
             (Err(AGAIN), Err(AGAIN))
         );
         cq.signal().unwrap();
-        assert_eq!(cq.sread(1, 1, -1, |_| ()), Err(AGAIN), "a signal that came before");
+        assert_eq!(cq.sread_each(1, 1, -1, |_| ()), Err(AGAIN), "a signal that came before");
         std::thread::scope(|scope| {
-            let waiters = [1, 2].map(|_| scope.spawn(|| cq.sread(1, 1, -1, |_| ())));
+            let waiters = [1, 2].map(|_| scope.spawn(|| cq.sread_each(1, 1, -1, |_| ())));
             while cq.signals().waiting < 2 {
                 std::thread::yield_now();
             }
@@ -202,7 +241,7 @@ fn a_wait_ends_by_time_signal_or_error() {
             for waiter in waiters {
                 assert_eq!(waiter.join().unwrap(), Err(AGAIN));
             }
-            let waiter = scope.spawn(|| cq.sread(1, 1, -1, |_| ()));
+            let waiter = scope.spawn(|| cq.sread_each(1, 1, -1, |_| ()));
             cq.post_error(failure(1));
             assert_eq!(waiter.join().unwrap(), Err(AVAIL));
         });
@@ -226,7 +265,7 @@ fn sleepers_get_each_entry_once() {
                 scope.spawn(|| {
                     loop {
                         let mut context = 0;
-                        cq.sread(1, 1, -1, |entry| context = entry.context).unwrap();
+                        cq.sread_each(1, 1, -1, |entry| context = entry.context).unwrap();
                         if context == 0 {
                             return;
                         }
@@ -262,7 +301,7 @@ fn sleepers_on_one_endpoint_do_not_lose_each_others_news() {
         for cq in &cqs {
             scope.spawn(|| {
                 for _ in 0..COUNT / 2 {
-                    assert_eq!(cq.sread(1, 1, -1, |_| ()), Ok(1));
+                    assert_eq!(cq.sread_each(1, 1, -1, |_| ()), Ok(1));
                 }
             });
         }
@@ -270,7 +309,7 @@ fn sleepers_on_one_endpoint_do_not_lose_each_others_news() {
             endpoint.hand_in(1);
             std::thread::yield_now();
             // Drives the endpoint without taking anything.
-            let _ = cqs[0].read(0, |_| ());
+            let _ = cqs[0].read_each(0, |_| ());
         }
     });
 }
@@ -285,21 +324,21 @@ fn a_threshold_is_waited_for() {
     (0..2).for_each(|n| cq.post(&entry(n)));
     let mut seen = Vec::new();
     assert_eq!(
-        cq.sread(9, 3, 2, |entry| seen.push(entry.context)),
+        cq.sread_each(9, 3, 2, |entry| seen.push(entry.context)),
         Ok(2),
         "time is over: what there is"
     );
     std::thread::scope(|scope| {
-        let waiter = scope.spawn(|| cq.sread(9, 3, -1, |_| ()));
+        let waiter = scope.spawn(|| cq.sread_each(9, 3, -1, |_| ()));
         while cq.queue.lock().wake_at == NOBODY {
             std::thread::yield_now();
         }
         (0..3).for_each(|n| cq.post(&entry(n)));
         assert_eq!(waiter.join().unwrap(), Ok(3));
-        let waiter = scope.spawn(|| cq.sread(99, 1000, -1, |_| ()));
+        let waiter = scope.spawn(|| cq.sread_each(99, 1000, -1, |_| ()));
         (0..16).for_each(|n| cq.post(&entry(n)));
         assert_eq!(waiter.join().unwrap(), Ok(16), "never more than the queue holds");
-        let waiter = scope.spawn(|| cq.sread(9, 3, -1, |_| ()));
+        let waiter = scope.spawn(|| cq.sread_each(9, 3, -1, |_| ()));
         cq.post(&entry(0));
         cq.post_error(failure(1));
         assert_eq!(waiter.join().unwrap(), Ok(1), "an error behind it");
@@ -353,7 +392,7 @@ fn a_program_sleeping_in_epoll_misses_nothing() {
                 if cq.trywait() == Ok(()) {
                     epoll.wait(-1).unwrap();
                 }
-                while let Ok(read) = cq.read(4, |_| ()) {
+                while let Ok(read) = cq.read_each(4, |_| ()) {
                     left -= read;
                 }
             }
@@ -386,23 +425,16 @@ fn speed() {
             ..attr(object)
         })
         .unwrap();
-        let mut out = [fi_cq_tagged_entry::of(&entry(0)); 8];
+        let (array, _) = kept(8);
         let one = best(|| {
             cq.post(&entry(core::hint::black_box(1)));
-            cq.read(1, |entry| out[0] = fi_cq_tagged_entry::of(entry)).unwrap();
-            core::hint::black_box(&out);
+            assert_eq!(cq.read(core::hint::black_box(array)), Ok(1));
         });
         let eight = best(|| {
             (0..8).for_each(|n| cq.post(&entry(core::hint::black_box(n))));
-            let mut at = 0;
-            cq.read(8, |entry| {
-                out[at & 7] = fi_cq_tagged_entry::of(entry);
-                at += 1;
-            })
-            .unwrap();
-            core::hint::black_box(&out);
+            assert_eq!(cq.read(core::hint::black_box(array)), Ok(8));
         });
-        let empty = best(|| assert!(core::hint::black_box(&cq).read(1, |_| ()).is_err()));
+        let empty = best(|| assert!(core::hint::black_box(&cq).read(array).is_err()));
         println!(
             "locked {locked} wait {object}: post+read {one:.1} ns, by eight {:.1} ns, empty {empty:.1} ns",
             eight / 8.0
@@ -430,7 +462,7 @@ fn wake_time() {
     std::thread::scope(|scope| {
         scope.spawn(|| {
             for _ in 0..20 * ROUNDS {
-                ping.sread(1, 1, -1, |_| ()).unwrap();
+                ping.sread_each(1, 1, -1, |_| ()).unwrap();
                 pong.post(&entry(1));
             }
         });
@@ -438,7 +470,7 @@ fn wake_time() {
             let start = std::time::Instant::now();
             for _ in 0..ROUNDS {
                 ping.post(&entry(1));
-                pong.sread(1, 1, -1, |_| ()).unwrap();
+                pong.sread_each(1, 1, -1, |_| ()).unwrap();
             }
             least = least.min(start.elapsed().as_secs_f64() * 1e6 / (2 * ROUNDS) as f64);
         }

@@ -55,7 +55,7 @@ fn those_with_news_are_told() {
     assert_eq!(poll(&set, 2), [11, 22], "as many as there is room for");
     assert_eq!(poll(&set, 9), [11, 22, 33]);
     assert_eq!(poll(&set, 9), [11, 22], "a counter is told once for each change");
-    one.read(1, |_| ()).unwrap();
+    one.read_each(1, |_| ()).unwrap();
     two.read_error(|_| ()).unwrap();
     count.fail();
     assert_eq!(poll(&set, 9), [33]);

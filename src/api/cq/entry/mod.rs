@@ -2,9 +2,10 @@
 //!
 //! Knows the layouts of the API versions, not where a program wants its entries. Called by `cq` and its shims.
 
+use crate::abi::types::fi_cq_err_entry;
 use crate::abi::types::{FI_ADDR_NOTAVAIL, FI_CQ_FORMAT_CONTEXT, FI_CQ_FORMAT_DATA, FI_CQ_FORMAT_MSG};
 use crate::abi::types::{FI_CQ_FORMAT_TAGGED, FI_CQ_FORMAT_UNSPEC, fi_addr_t, fi_cq_format};
-use crate::abi::types::{fi_cq_data_entry, fi_cq_entry, fi_cq_err_entry, fi_cq_msg_entry, fi_cq_tagged_entry};
+use crate::util::user_array::UserArray;
 use core::ffi::{c_int, c_void};
 use core::mem::offset_of;
 
@@ -35,70 +36,29 @@ impl Default for Entry {
     }
 }
 
-/// A context that was an application's pointer, as a pointer again.
-fn pointer(address: usize) -> *mut c_void {
-    address as *mut c_void
-}
-
-/// The C struct of one queue format.
-pub trait Layout: Copy {
-    fn of(entry: &Entry) -> Self;
-}
-
-impl Layout for fi_cq_entry {
-    #[inline]
-    fn of(entry: &Entry) -> Self {
-        fi_cq_entry {
-            op_context: pointer(entry.context),
-        }
+impl Entry {
+    /// Writes it to the program's array, in the format of the queue. False: there is no room.
+    #[inline(always)]
+    pub fn put(&self, array: &mut UserArray) -> bool {
+        let fields = [
+            self.context as u64,
+            self.flags,
+            self.len as u64,
+            self.buf as u64,
+            self.data,
+            self.tag,
+        ];
+        array.put(fields, self.src)
     }
 }
 
-impl Layout for fi_cq_msg_entry {
-    #[inline]
-    fn of(entry: &Entry) -> Self {
-        fi_cq_msg_entry {
-            op_context: pointer(entry.context),
-            flags: entry.flags,
-            len: entry.len,
-        }
-    }
-}
-
-impl Layout for fi_cq_data_entry {
-    #[inline]
-    fn of(entry: &Entry) -> Self {
-        fi_cq_data_entry {
-            op_context: pointer(entry.context),
-            flags: entry.flags,
-            len: entry.len,
-            buf: pointer(entry.buf),
-            data: entry.data,
-        }
-    }
-}
-
-impl Layout for fi_cq_tagged_entry {
-    #[inline]
-    fn of(entry: &Entry) -> Self {
-        fi_cq_tagged_entry {
-            op_context: pointer(entry.context),
-            flags: entry.flags,
-            len: entry.len,
-            buf: pointer(entry.buf),
-            data: entry.data,
-            tag: entry.tag,
-        }
-    }
-}
-
-/// The format of a queue, one of the four there are. UNSPEC is CONTEXT.
+/// The format of a queue, one of the four there are, by the words of its entries. UNSPEC is CONTEXT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    Context,
-    Msg,
-    Data,
-    Tagged,
+    Context = 1,
+    Msg = 3,
+    Data = 5,
+    Tagged = 6,
 }
 
 impl Format {
@@ -112,14 +72,9 @@ impl Format {
         }
     }
 
-    /// Bytes of one entry.
-    pub fn size(self) -> usize {
-        match self {
-            Format::Context => size_of::<fi_cq_entry>(),
-            Format::Msg => size_of::<fi_cq_msg_entry>(),
-            Format::Data => size_of::<fi_cq_data_entry>(),
-            Format::Tagged => size_of::<fi_cq_tagged_entry>(),
-        }
+    /// Words of one entry. The structs of all formats begin alike: a longer one has more fields.
+    pub fn words(self) -> usize {
+        self as usize
     }
 }
 
@@ -205,10 +160,10 @@ impl ErrorEntry {
         };
         ErrorEntryReply {
             entry: fi_cq_err_entry {
-                op_context: pointer(self.context),
+                op_context: self.context as *mut c_void,
                 flags: self.flags,
                 len: self.len,
-                buf: pointer(self.buf),
+                buf: self.buf as *mut c_void,
                 data: self.data,
                 tag: self.tag,
                 olen: self.olen,

@@ -1,4 +1,6 @@
 use super::*;
+use crate::abi::types::*;
+use crate::util::user_array::kept;
 
 const ENTRY: Entry = Entry {
     context: 1,
@@ -13,38 +15,47 @@ const ENTRY: Entry = Entry {
 #[test]
 fn formats_are_as_long_as_in_c_and_hold_their_fields() {
     let table = [
-        (FI_CQ_FORMAT_UNSPEC, Some(8)),
-        (FI_CQ_FORMAT_CONTEXT, Some(8)),
-        (FI_CQ_FORMAT_MSG, Some(24)),
-        (FI_CQ_FORMAT_DATA, Some(40)),
-        (FI_CQ_FORMAT_TAGGED, Some(48)),
+        (FI_CQ_FORMAT_UNSPEC, Some(size_of::<fi_cq_entry>())),
+        (FI_CQ_FORMAT_CONTEXT, Some(size_of::<fi_cq_entry>())),
+        (FI_CQ_FORMAT_MSG, Some(size_of::<fi_cq_msg_entry>())),
+        (FI_CQ_FORMAT_DATA, Some(size_of::<fi_cq_data_entry>())),
+        (FI_CQ_FORMAT_TAGGED, Some(size_of::<fi_cq_tagged_entry>())),
         (5, None),
     ];
     for (format, size) in table {
-        assert_eq!(Format::of(format).map(Format::size), size, "{format}");
+        assert_eq!(Format::of(format).map(|format| 8 * format.words()), size, "{format}");
     }
-    let tagged = fi_cq_tagged_entry::of(&ENTRY);
-    let fields = (
-        tagged.op_context as usize,
-        tagged.flags,
-        tagged.len,
-        tagged.buf as usize,
-        tagged.data,
-        tagged.tag,
-    );
-    assert_eq!(fields, (1, 2, 3, 4, 5, 6));
-    let data = fi_cq_data_entry::of(&ENTRY);
-    let fields = (
-        data.op_context as usize,
-        data.flags,
-        data.len,
-        data.buf as usize,
-        data.data,
-    );
-    assert_eq!(fields, (1, 2, 3, 4, 5));
-    let msg = fi_cq_msg_entry::of(&ENTRY);
-    assert_eq!((msg.op_context as usize, msg.flags, msg.len), (1, 2, 3));
-    assert_eq!(fi_cq_entry::of(&ENTRY).op_context as usize, 1);
+    let (mut array, mut read) = kept(1);
+    assert!(ENTRY.put(&mut array) && !ENTRY.put(&mut array));
+    let (fields, src) = read.next().unwrap();
+    let field = |offset: usize| fields[offset / 8];
+    type Tagged = fi_cq_tagged_entry;
+    let tagged = [
+        offset_of!(Tagged, op_context),
+        offset_of!(Tagged, flags),
+        offset_of!(Tagged, len),
+        offset_of!(Tagged, buf),
+        offset_of!(Tagged, data),
+        offset_of!(Tagged, tag),
+    ];
+    assert_eq!((tagged.map(field), src), ([1, 2, 3, 4, 5, 6], 7));
+    type Data = fi_cq_data_entry;
+    let data = [
+        offset_of!(Data, op_context),
+        offset_of!(Data, flags),
+        offset_of!(Data, len),
+        offset_of!(Data, buf),
+        offset_of!(Data, data),
+    ];
+    assert_eq!(data.map(field), [1, 2, 3, 4, 5]);
+    type Msg = fi_cq_msg_entry;
+    let msg = [
+        offset_of!(Msg, op_context),
+        offset_of!(Msg, flags),
+        offset_of!(Msg, len),
+    ];
+    assert_eq!(msg.map(field), [1, 2, 3]);
+    assert_eq!(offset_of!(fi_cq_entry, op_context), 0);
 }
 
 #[test]
@@ -68,7 +79,7 @@ fn error_data_goes_where_the_api_version_says() {
         (v2_6, 2, (88, 0x1000, 2, 2)),
     ];
     for (api, room, expected) in table {
-        let answer = error.answer(api, pointer(0x1000), room);
+        let answer = error.answer(api, core::ptr::without_provenance_mut(0x1000), room);
         let told = (
             answer.size,
             answer.entry.err_data as usize,
@@ -84,7 +95,7 @@ fn error_data_goes_where_the_api_version_says() {
 fn an_error_without_data_tells_of_none() {
     let error = ErrorEntry::default();
     for (room, expected) in [(0, (0, 0, 0)), (8, (0x1000, 0, 0))] {
-        let answer = error.answer(0x20000, pointer(0x1000), room);
+        let answer = error.answer(0x20000, core::ptr::without_provenance_mut(0x1000), room);
         assert_eq!(
             (answer.entry.err_data as usize, answer.entry.err_data_size, answer.copy),
             expected
@@ -94,5 +105,5 @@ fn an_error_without_data_tells_of_none() {
         err_data: vec![1],
         ..ErrorEntry::default()
     };
-    assert_eq!(with_data.answer(0x20000, pointer(0), 8).copy, 0);
+    assert_eq!(with_data.answer(0x20000, core::ptr::null_mut(), 8).copy, 0);
 }

@@ -1,11 +1,14 @@
 //! The entries of a completion queue in order: a ring of successes, and errors that stand between them.
 //!
+//! A reader that found nothing may lend its array while it drives the endpoints: what comes goes there at once, as long
+//! as it comes in order and there is room.
 //! Knows no lock and no waiting: `cq` has both. An error takes no slot of the ring; it remembers which entry it stands
 //! before, and reading stops there. A ring that was read empty starts again at its beginning, so that a queue that is
 //! read as fast as it is filled stays in the nearest cache. Called by `cq`.
 
 use super::entry::{Entry, ErrorEntry};
 use crate::abi::types::FI_EOVERRUN;
+use crate::util::user_array::UserArray;
 use core::ffi::c_int;
 use std::collections::VecDeque;
 
@@ -13,6 +16,8 @@ use std::collections::VecDeque;
 const FIRST: usize = 1024;
 
 pub(super) struct Queue {
+    /// Has no room unless a reader lends it and nothing else is in the queue.
+    lent: UserArray,
     /// A power of two of them.
     slots: Box<[Entry]>,
     /// Where the oldest entry is; `head` and `tail` run on, and are masked when used.
@@ -48,6 +53,7 @@ impl Queue {
     pub(super) fn new(capacity: usize, managed: bool) -> Queue {
         let first = capacity.clamp(1, FIRST).next_power_of_two();
         Queue {
+            lent: UserArray::EMPTY,
             slots: vec![Entry::default(); first].into_boxed_slice(),
             head: 0,
             tail: 0,
@@ -101,16 +107,35 @@ impl Queue {
         !self.errors.is_empty() || self.overrun
     }
 
+    /// Lends the array of a reader who has found the queue empty. The same call takes it back.
     #[inline(always)]
-    pub(super) fn push(&mut self, entry: &Entry) {
+    pub(super) fn lend(&mut self, array: UserArray) {
+        debug_assert!(array.left() == 0 || !self.is_ready());
+        self.lent = array;
+    }
+
+    /// Gives back what was lent; says how many entries it got. They went before all that the queue has.
+    #[inline(always)]
+    pub(super) fn take_back(&mut self) -> usize {
+        self.lent.close();
+        self.lent.filled()
+    }
+
+    /// False: a reader has it already, so there is nothing in the queue to tell of.
+    #[inline(always)]
+    pub(super) fn push(&mut self, entry: &Entry) -> bool {
+        if entry.put(&mut self.lent) {
+            return false;
+        }
         if self.tail - self.head >= self.full && !self.make_room() {
-            return;
+            return true;
         }
         let at = self.tail & (self.slots.len() - 1);
         if let Some(slot) = self.slots.get_mut(at) {
             *slot = *entry;
         }
         self.tail += 1;
+        true
     }
 
     /// How far reading may go: to the oldest error, or to the tail.
@@ -125,11 +150,12 @@ impl Queue {
         if self.overrun {
             return;
         }
+        self.lent.close();
         self.errors.push_back((self.tail, error));
     }
 
     /// Passes up to `count` entries to `put`.
-    #[inline]
+    #[inline(always)]
     pub(super) fn take(&mut self, count: usize, mut put: impl FnMut(&Entry)) -> Taken {
         let there = self.stop() - self.head;
         if there == 0 {

@@ -1,4 +1,5 @@
 use super::*;
+use crate::util::user_array::kept;
 use proptest::prelude::*;
 
 fn entry(context: usize) -> Entry {
@@ -35,6 +36,13 @@ enum Step {
     Error,
     Read(usize),
     Drain(usize),
+    /// What there is is read; then an array of so much room is lent, and gets what comes before an error and behind it.
+    Lend {
+        room: usize,
+        before: usize,
+        error: bool,
+        behind: usize,
+    },
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -43,6 +51,12 @@ fn step() -> impl Strategy<Value = Step> {
         Just(Step::Error),
         (0usize..10).prop_map(Step::Read),
         (1usize..20).prop_map(Step::Drain),
+        (0usize..20, 0usize..20, any::<bool>(), 0usize..20).prop_map(|(room, before, error, behind)| Step::Lend {
+            room,
+            before,
+            error,
+            behind
+        }),
     ]
 }
 
@@ -80,6 +94,29 @@ proptest! {
                     let count = count.min(model.len());
                     prop_assert_eq!(drain(&mut queue, count), model.drain(..count).collect::<Vec<_>>());
                 }
+                Step::Lend { room, before, error: with_error, behind } => {
+                    prop_assert_eq!(drain(&mut queue, model.len()), model.drain(..).collect::<Vec<_>>());
+                    let (array, read) = kept(room);
+                    queue.lend(array);
+                    for at in 0..before + behind {
+                        if with_error && at == before {
+                            queue.push_error(error(next));
+                            model.push_back(-(next as isize));
+                            next += 1;
+                        }
+                        prop_assert_eq!(queue.push(&entry(next)), at >= room || with_error && at >= before);
+                        model.push_back(next as isize);
+                        next += 1;
+                    }
+                    let filled = queue.take_back();
+                    prop_assert!(queue.push(&entry(next)), "an array that was taken back is not written to");
+                    model.push_back(next as isize);
+                    next += 1;
+                    let seen = read.take(filled).map(|(fields, _)| fields[0] as isize);
+                    prop_assert_eq!(seen.collect::<Vec<_>>(), model.drain(..filled).collect::<Vec<_>>());
+                    let good = if with_error && behind > 0 { before } else { before + behind };
+                    prop_assert_eq!(filled, room.min(good));
+                }
             }
             prop_assert_eq!(queue.len(), model.len());
             prop_assert_eq!(queue.has_room(1), model.len() < capacity);
@@ -90,7 +127,9 @@ proptest! {
     #[test]
     fn an_unmanaged_queue_keeps_what_it_has_room_for_then_says_so(capacity in 1usize..3000, more in 1usize..50) {
         let mut queue = Queue::new(capacity, false);
-        (1..=capacity + more).for_each(|n| queue.push(&entry(n)));
+        (1..=capacity + more).for_each(|n| {
+            queue.push(&entry(n));
+        });
         prop_assert!(queue.is_overrun());
         prop_assert_eq!(drain(&mut queue, capacity), (1..=capacity as isize).collect::<Vec<_>>());
         for _ in 0..3 {

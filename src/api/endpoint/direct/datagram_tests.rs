@@ -161,7 +161,7 @@ fn peers_are_those_of_the_vector_and_sources_too() {
     assert_eq!([send(&a, 1), send(&a, 1), send(&stranger, 1)], [Ok(()); 3]);
     let mut told = Vec::new();
     for _ in 0..5 {
-        let _ = cq.read(1, |entry| told.push((entry.context, entry.src)));
+        let _ = cq.read_each(1, |entry| told.push((entry.context, entry.src)));
     }
     // In the order in which they came, whether or not the source had to be looked up.
     assert_eq!(told, [(2, 0), (NAMELESS, FI_ADDR_NOTAVAIL), (3, FI_ADDR_NOTAVAIL)]);

@@ -246,7 +246,7 @@ fn completions(cq: &Arc<Cq>) -> Vec<(usize, usize, i32)> {
     let mut found = Vec::new();
     for _ in 0..20 {
         let mut last = None;
-        if cq.read(1, |entry| last = Some((entry.context, entry.len, 0))) == Err(Errno(FI_EAVAIL as i32)) {
+        if cq.read_each(1, |entry| last = Some((entry.context, entry.len, 0))) == Err(Errno(FI_EAVAIL as i32)) {
             let _ = cq.read_error(|error| last = Some((error.context, error.len, error.err)));
         }
         found.extend(last);

@@ -71,7 +71,7 @@ fn members_come_and_go() {
         (set.refs(), one.wait_obj(), one.handle()),
         (2, Ok(FI_WAIT_FD), set.handle())
     );
-    assert_eq!(one.sread(1, 1, 0, |_| ()), Err(Errno(FI_ENOSYS)));
+    assert_eq!(one.sread_each(1, 1, 0, |_| ()), Err(Errno(FI_ENOSYS)));
     assert_eq!(two.wait(0, 0), Err(Errno(FI_ENOSYS)));
     one.post(&Entry::default());
     assert_eq!(set.wait(-1), Ok(()));
@@ -109,7 +109,7 @@ fn the_descriptor_follows_trywait() {
     assert_eq!((set.trywait(), readable()), (Ok(()), false));
     cq.post(&Entry::default());
     assert_eq!((readable(), set.trywait(), cq.trywait()), (true, again, again));
-    assert_eq!(cq.read(1, |_| ()), Ok(1));
+    assert_eq!(cq.read_each(1, |_| ()), Ok(1));
     assert_eq!((cq.trywait(), readable()), (Ok(()), false));
     cntr.complete(0);
     assert_eq!((readable(), set.trywait()), (true, again));
@@ -148,7 +148,7 @@ fn a_sleeper_is_woken_by_any_member() {
                 let (mut entries, mut events) = (0, 0);
                 while entries < 2 * ROUNDS || events < ROUNDS || cntr.value() < ROUNDS as u64 {
                     assert_eq!(set.wait(-1), Ok(()));
-                    while let Ok(read) = cq.read(8, |_| ()) {
+                    while let Ok(read) = cq.read_each(8, |_| ()) {
                         entries += read;
                     }
                     while eq.read(0, Some(0), |_, _| ()).is_ok() {

@@ -105,7 +105,10 @@ fn a_sender_that_always_finds_entries_gets_credit() {
         let memory = recv(&to, FI_ADDR_UNSPEC, 1, message, Flags::Endpoint, 8);
         send(&from, name, 1, b"8 bytes.");
         assert_eq!(entries(&to_cq, 1, &[])[0].context, message);
-        assert_eq!((from_cq.read(1, |_| ()), memory.bytes()), (Ok(1), b"8 bytes.".to_vec()));
+        assert_eq!(
+            (from_cq.read_each(1, |_| ()), memory.bytes()),
+            (Ok(1), b"8 bytes.".to_vec())
+        );
     }
 }
 

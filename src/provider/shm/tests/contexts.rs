@@ -184,9 +184,9 @@ pub(super) fn entries(cq: &Arc<Cq>, count: usize, others: &[&Arc<Cq>]) -> Vec<En
         if found.len() >= count {
             return found;
         }
-        let _ = cq.read(1, |entry| found.push(*entry));
+        let _ = cq.read_each(1, |entry| found.push(*entry));
         others.iter().for_each(|other| {
-            let _ = other.read(0, |_| {});
+            let _ = other.read_each(0, |_| {});
         });
     }
     let error = cq.read_error(|error| format!("{error:?}"));
@@ -195,7 +195,7 @@ pub(super) fn entries(cq: &Arc<Cq>, count: usize, others: &[&Arc<Cq>]) -> Vec<En
 
 fn silent(cq: &Arc<Cq>) {
     for _ in 0..1000 {
-        assert_eq!(cq.read(1, |_| {}), Err(Errno(FI_EAGAIN)));
+        assert_eq!(cq.read_each(1, |_| {}), Err(Errno(FI_EAGAIN)));
     }
 }
 
@@ -236,7 +236,7 @@ fn an_endpoint_takes_as_much_as_its_sizes_say() {
         // Too little room: an error each, but every one of them.
         let mut error = Err(Errno(FI_EAGAIN));
         while error.is_err() {
-            let _ = (a_cq.read(0, |_| {}), b_cq.read(0, |_| {}));
+            let _ = (a_cq.read_each(0, |_| {}), b_cq.read_each(0, |_| {}));
             error = b_cq.read_error(|error| error.err);
         }
         assert_eq!(error, Ok(FI_ETRUNC as i32));

@@ -126,8 +126,8 @@ fn endpoints_that_share_their_receives_reach_and_are_reached() {
     let nothing = call(Access::Read, b_name, Lent::new(&[1], 0).iov(), 0);
     plain.rma(&nothing).unwrap();
     for _ in 0..1_000_000 {
-        let _ = b_cq.read(0, |_| {});
-        if plain_cq.read(1, |_| {}) == Err(Errno(FI_EAVAIL as i32)) {
+        let _ = b_cq.read_each(0, |_| {});
+        if plain_cq.read_each(1, |_| {}) == Err(Errno(FI_EAVAIL as i32)) {
             break;
         }
     }
