@@ -176,6 +176,7 @@ impl Core {
         if len == 0 || len >= total || self.streams.contains_key(&key) {
             return Err(Malformed);
         }
+        self.note_crossing(from);
         let cost = credit::cost(total);
         self.charge_credit(from, cost)?;
         let Some(matched) = self.take_post(kind(header), from, tag(header), total) else {

@@ -127,7 +127,7 @@ impl<T: Transport> Engine<T> {
         let send = keep_in_registers(&mut send);
         let len = send.body.len();
         if len > self.core.limits.eager_if_fetched && self.core.peer(send.to).queue.is_empty() {
-            self.core.peer(send.to).sooner_sent = self.transport.is_sooner_sent(send.to, len);
+            self.judge(send.to, len);
         }
         self.note_way(send.to);
         if self.offer_at_once(send) {
@@ -151,8 +151,13 @@ impl<T: Transport> Engine<T> {
     /// gone.
     pub(super) fn judge_first(&mut self, to: PeerId) {
         if let Some(len) = self.core.first_to_judge(to) {
-            self.core.peer(to).sooner_sent = self.transport.is_sooner_sent(to, len);
+            self.judge(to, len);
         }
+    }
+
+    fn judge(&mut self, to: PeerId, len: usize) {
+        let peer = self.core.peer(to);
+        peer.sooner_sent = self.transport.is_sooner_sent(to, len, peer.crossing);
     }
 
     /// Before it is decided how something goes to this peer.

@@ -97,6 +97,7 @@ impl<T: Transport> Engine<T> {
         self.core.sends.insert(offered);
         let peer = self.core.peer(send.to);
         peer.unfinished += 1;
+        peer.last_offered = id.short();
         peer.requested_next = true;
         true
     }

@@ -465,6 +465,7 @@ impl Core {
         match packet.header.packet {
             Packet::Rendezvous => {
                 peer.queue.pop_front();
+                peer.last_offered = packet.header.id;
                 if let Some(send) = self.sends.get_mut(id) {
                     send.stage = Stage::Offered;
                 }

@@ -53,6 +53,8 @@ pub(super) struct Peer {
     pub control: VecDeque<Header>,
     /// Operations to this peer that have not completed.
     pub unfinished: u32,
+    /// The short name of the message that was offered to it last, which it may have fetched since.
+    pub last_offered: u32,
     /// How often this peer was lost, and why the last time.
     pub losses: u32,
     pub last_loss: Error,
@@ -69,6 +71,8 @@ pub(super) struct Peer {
     pub small_packets_only: bool,
     /// It requested the bytes of the last message that it could have fetched, and that is never quicker: it cannot.
     pub cannot_fetch: bool,
+    /// Its last long message came while one of ours was still to be fetched: both send at the same time.
+    pub crossing: bool,
     /// `Transport::is_sooner_sent` of the first message in the queue, if that is long enough for it to matter.
     pub sooner_sent: bool,
     /// `Transport::is_far`, as it was when something to it was queued last.
@@ -99,6 +103,7 @@ impl Peer {
             requested: VecDeque::new(),
             control: VecDeque::new(),
             unfinished: 0,
+            last_offered: 0,
             losses: 0,
             last_loss: Error::PeerGone,
             busy: false,
@@ -108,6 +113,7 @@ impl Peer {
             detours: Detours::default(),
             small_packets_only: false,
             cannot_fetch: false,
+            crossing: false,
             sooner_sent: false,
             far: false,
             ending: false,

@@ -195,7 +195,7 @@ impl<T: Transport> Engine<T> {
                 continue;
             };
             let (from, len) = (get.from, get.len);
-            let token = (!get.now).then(|| owner.token());
+            let token = (!get.now && !self.core.is_fetched_alone(owner, from)).then(|| owner.token());
             match self.transport.get(from, &get.remote, &get.into, 0, len, token) {
                 Get::Done => self.core.get_finished(owner, Ok(()), report),
                 Get::Later => {}

@@ -52,6 +52,7 @@ impl Core {
             return Err(Malformed);
         }
         let total = total(header)?;
+        self.note_crossing(from);
         let mut message = Message::new(from, header, Phase::Offered(None), total);
         message.moving = 1;
         let matched = self.take_post(kind(header), from, tag(header), total);
@@ -87,6 +88,7 @@ impl Core {
         report: &mut impl Report,
     ) -> Result<(), Malformed> {
         let total = total(header)?;
+        self.note_crossing(from);
         let matched = self.take_post(kind(header), from, tag(header), total);
         match (matched, remote) {
             (Some(matched), Some(remote)) if self.may_fetch_after_poll(total) => {
@@ -172,6 +174,25 @@ impl Core {
             len: message.goal,
             now: message.long_write.is_some(),
         })
+    }
+
+    /// A long message of a peer has come. It crosses ours if the last one that we have offered is still to be fetched.
+    pub(super) fn note_crossing(&mut self, from: PeerId) {
+        let Some(peer) = self.peers.get_mut(from as usize) else {
+            return;
+        };
+        let send = self
+            .sends
+            .find_short(peer.last_offered)
+            .and_then(|id| self.sends.get(id));
+        peer.crossing = send.is_some_and(|send| send.to == from && send.stage == Stage::Offered);
+    }
+
+    /// Whether a get of a message is to be over when the call returns, though it need not: its sender is busy with ours, and would
+    /// not help. Only where gets can be.
+    pub(super) fn is_fetched_alone(&self, owner: GetOwner, from: PeerId) -> bool {
+        let crosses = self.peers.get(from as usize).is_some_and(|peer| peer.crossing);
+        crosses && matches!(owner, GetOwner::Message(_)) && self.limits_to(from).gets_at_once > 0
     }
 
     /// The get for a message is over.

@@ -225,7 +225,7 @@ mod tests {
     #[test]
     fn sizes() {
         let sizes = [
-            ("Peer", size_of::<Peer>(), 176),
+            ("Peer", size_of::<Peer>(), 184),
             ("Outgoing", size_of::<Outgoing>(), 184),
             ("PostedRecv", size_of::<PostedRecv>(), 40),
             ("Message", size_of::<Message>(), 288),

@@ -12,7 +12,7 @@ pub struct Limits {
     /// Whether `get` can work at all; it may still answer `Unsupported` for some peers.
     pub can_get: bool,
     /// Gets up to this size are over when `get` returns, and what is exposed for them never has an `Exposed::id`. 0 where
-    /// a get is begun, and ends later.
+    /// a get is begun, and ends later. If it is not 0, longer ones that have no token are over then, too.
     pub gets_at_once: usize,
     /// The transport moves each body and calls `placed` before the next `place` and before `poll` returns. A registered
     /// region may be closed between two calls of the engine, so any other transport gets regions as `Placement::Leased`.

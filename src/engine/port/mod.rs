@@ -339,8 +339,9 @@ pub trait Transport {
     /// the body is copied by what cannot be sent at once: it is a copy already, memory of FI_INJECT, or of a region.
     fn push(&mut self, to: PeerId, header: &Header, body: Body<'_>, notice: Option<Notice>) -> Push;
 
-    /// Whether this peer gets a message of this length, up to `Limits::eager`, sooner in packets than by `get`.
-    fn is_sooner_sent(&mut self, _to: PeerId, _len: usize) -> bool {
+    /// Whether this peer gets a message of this length, up to `Limits::eager`, sooner in packets than by `get`. `crossing`: it has
+    /// sent the last one at the same time as we did.
+    fn is_sooner_sent(&mut self, _to: PeerId, _len: usize, _crossing: bool) -> bool {
         false
     }
 

@@ -290,12 +290,12 @@ impl<N: Naming> Transport for Join<N> {
         }
     }
 
-    fn is_sooner_sent(&mut self, to: PeerId, len: usize) -> bool {
+    fn is_sooner_sent(&mut self, to: PeerId, len: usize, crossing: bool) -> bool {
         match self.near_to(to) {
-            Some((near, number)) => near.is_sooner_sent(number, len),
+            Some((near, number)) => near.is_sooner_sent(number, len, crossing),
             None => self
                 .far_to(to)
-                .is_some_and(|(far, number)| far.is_sooner_sent(number, len)),
+                .is_some_and(|(far, number)| far.is_sooner_sent(number, len, crossing)),
         }
     }
 

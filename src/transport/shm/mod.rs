@@ -324,10 +324,10 @@ impl Transport for ShmTransport {
         }
     }
 
-    fn is_sooner_sent(&mut self, to: PeerId, len: usize) -> bool {
+    fn is_sooner_sent(&mut self, to: PeerId, len: usize, crossing: bool) -> bool {
         let (eager, polls) = (self.config.eager, self.polls);
         let out = self.peers.get_mut(to).and_then(|peer| peer.out.as_mut());
-        len <= eager && out.is_none_or(|out| out.is_sooner_sent(len, polls))
+        len <= eager && out.is_none_or(|out| out.is_sooner_sent(len, polls, crossing))
     }
 
     fn abandon(&mut self, peer: PeerId) -> bool {

@@ -300,9 +300,9 @@ impl<T: EndpointTransport> Transport for Lanes<T> {
         }
     }
 
-    fn is_sooner_sent(&mut self, to: PeerId, len: usize) -> bool {
+    fn is_sooner_sent(&mut self, to: PeerId, len: usize, crossing: bool) -> bool {
         self.behind(to)
-            .is_some_and(|(transport, number)| transport.is_sooner_sent(number, len))
+            .is_some_and(|(transport, number)| transport.is_sooner_sent(number, len, crossing))
     }
 
     fn connect(&mut self, to: PeerId) -> Contact {

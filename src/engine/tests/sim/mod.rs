@@ -153,6 +153,10 @@ pub struct World {
     /// The same for gets that are done at once, of whose end nobody is told.
     pub lent: HashMap<u64, (PeerId, UserIov)>,
     exposures: u64,
+    /// Gets that had no token.
+    pub gets_alone: usize,
+    /// What `Transport::is_sooner_sent` was told of messages that cross.
+    pub crossings: Vec<bool>,
     pub dead: Vec<PeerId>,
     /// Connections that broke.
     pub broken: Vec<(PeerId, PeerId)>,

@@ -168,8 +168,8 @@ impl<T: Transport> Transport for Watch<T> {
         self.inner.peer(address)
     }
 
-    fn is_sooner_sent(&mut self, to: PeerId, len: usize) -> bool {
-        self.inner.is_sooner_sent(to, len)
+    fn is_sooner_sent(&mut self, to: PeerId, len: usize, crossing: bool) -> bool {
+        self.inner.is_sooner_sent(to, len, crossing)
     }
 
     fn push(&mut self, to: PeerId, header: &Header, body: Body<'_>, notice: Option<Notice>) -> Push {

@@ -42,8 +42,9 @@ impl Transport for Wire {
         Some(PeerId::from_le_bytes(address.try_into().ok()?))
     }
 
-    fn is_sooner_sent(&mut self, _: PeerId, _: usize) -> bool {
+    fn is_sooner_sent(&mut self, _: PeerId, _: usize, crossing: bool) -> bool {
         let mut world = self.world.borrow_mut();
+        world.crossings.push(crossing);
         world.roll(16) < world.manner.sooner_sent
     }
 
@@ -162,6 +163,7 @@ impl Transport for Wire {
         token: Option<Token>,
     ) -> Get {
         let mut world = self.world.borrow_mut();
+        world.gets_alone += usize::from(token.is_none());
         let [unsupported, failing, at_once] = world.manner.gets;
         let (full, roll) = (world.manner.full, world.roll(16));
         if world.dead.contains(&from) {

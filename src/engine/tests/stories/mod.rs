@@ -369,6 +369,41 @@ fn who_asks_for_a_long_message_is_still_offered_short_ones() {
     }
 }
 
+/// Two that send long messages at the same time are both busy: each fetches alone, and what it sends next is not sent in packets
+/// that keep both at work.
+#[test]
+fn messages_that_cross_are_fetched_by_one_side_each() {
+    let mut manner = Manner::default();
+    manner.limits.eager_if_fetched = 80;
+    manner.limits.gets_at_once = 200;
+    let mut bed = Bed::new(2, 1, manner, small());
+    let exchange = |bed: &mut Bed, senders: &[PeerId]| {
+        let recvs: Vec<_> = senders
+            .iter()
+            .map(|from| bed.recv(1 - from, &[250], tagged(0)))
+            .collect();
+        let sent = senders
+            .iter()
+            .map(|from| bed.send(letter(*from, 1 - from, 0, 250)).unwrap());
+        let sent: Vec<_> = sent.collect();
+        bed.settle();
+        for (recv, sent) in recvs.into_iter().zip(sent) {
+            check(bed, recv, sent);
+        }
+        let mut world = bed.world.borrow_mut();
+        (
+            core::mem::take(&mut world.gets_alone),
+            core::mem::take(&mut world.crossings),
+        )
+    };
+    assert_eq!(exchange(&mut bed, &[0]), (0, vec![false]));
+    assert_eq!(exchange(&mut bed, &[0, 1]), (2, vec![false, false]));
+    assert_eq!(exchange(&mut bed, &[1, 0]), (2, vec![true, true]));
+    assert_eq!(exchange(&mut bed, &[0]), (0, vec![true]));
+    assert_eq!(exchange(&mut bed, &[1]), (0, vec![false]));
+    assert_eq!(exchange(&mut bed, &[0]), (0, vec![false]));
+}
+
 /// A message of some packets is offered to a peer that can fetch it, and sent unasked to one that was seen not to.
 #[test]
 fn who_cannot_fetch_is_sent_what_is_not_too_long() {

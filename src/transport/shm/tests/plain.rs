@@ -56,19 +56,21 @@ fn a_sender_learns_whether_copies_are_quick() {
         let to_b = a.peer(b"b").unwrap();
         push_all(&mut a, to_b, 0..1, &mut at_b);
         poll_until(&mut b, &mut at_b, |kept| kept.packets.len() == 1 + sender);
-        assert!(a.is_sooner_sent(to_b, 8 << 10), "nothing is known");
+        assert!(a.is_sooner_sent(to_b, 8 << 10, false), "nothing is known");
         copied(&mut b, slow);
         copied(&mut b, slow);
-        let tried = (0..640).filter(|_| a.is_sooner_sent(to_b, 8 << 10));
+        let tried = (0..640).filter(|_| a.is_sooner_sent(to_b, 8 << 10, false));
         assert_eq!(tried.count(), 4, "one in 64, and then fewer");
         copied(&mut b, quick);
-        assert!((0..100).all(|_| a.is_sooner_sent(to_b, 8 << 10)));
-        assert!(!a.is_sooner_sent(to_b, 32 << 10), "which the kernel does better");
+        assert!((0..100).all(|_| a.is_sooner_sent(to_b, 8 << 10, false)));
+        assert!(!a.is_sooner_sent(to_b, 32 << 10, false), "which the kernel does better");
         copied(&mut b, quicker);
-        assert!((0..100).all(|_| a.is_sooner_sent(to_b, 32 << 10)));
+        assert!((0..100).all(|_| a.is_sooner_sent(to_b, 32 << 10, false)));
+        assert!(!a.is_sooner_sent(to_b, 32 << 10, true), "while the peer sends too");
+        assert!(a.is_sooner_sent(to_b, 16 << 10, true));
         copied(&mut b, slow);
         copied(&mut b, slow);
-        assert!(!a.is_sooner_sent(to_b, 8 << 10));
+        assert!(!a.is_sooner_sent(to_b, 8 << 10, false));
         drop(a);
         poll_until(&mut b, &mut at_b, |kept| kept.gone.len() == sender);
     }
