@@ -84,6 +84,20 @@ static double bandwidth_both(struct side *me, size_t size, long count)
 	return both_ways(me, size, count, FEW);
 }
 
+/* Both send one message at once and receive the other's, as two ranks of a reduction do. */
+static double at_once(struct side *me, size_t size, long count)
+{
+	mark(me, size);
+	double start = now();
+	for (long i = 0; i < count; i++) {
+		receive(me, size, 1);
+		wait_for(me, send_one(me, size, 0), 1);
+	}
+	double took = now() - start;
+	check(me, size);
+	return took;
+}
+
 /* As `ping_pong`, with eight bytes of data in the completion, which must be those that were sent. */
 static double with_data(struct side *me, size_t size, long count)
 {
@@ -116,6 +130,7 @@ static double with_data(struct side *me, size_t size, long count)
 
 const struct work messages[] = {
 	{ .name = "latency", .unit = NANOSECONDS, .sizes = all_sizes, .round = ping_pong },
+	{ .name = "latency-both", .unit = NANOSECONDS, .sizes = all_sizes, .round = at_once },
 	{ .name = "latency-data", .unit = NANOSECONDS, .sizes = eight, .round = with_data },
 	{ .name = "rate", .unit = MILLIONS_PER_SECOND, .sizes = short_sizes, .round = rate },
 	{ .name = "rate-inject", .unit = MILLIONS_PER_SECOND, .sizes = eight, .round = rate_inject },
