@@ -82,6 +82,35 @@ pub(super) struct ExposedRead {
     pub id: u64,
 }
 
+/// What has come of a write in parts whose target is told of it, which it is with the last part.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct ToldParts {
+    bytes: usize,
+    /// Which part comes next: its key, its address, and the bytes from there to the end. By that it is known, as parts of a
+    /// region that has stopped being counted are not told of, the last among them.
+    next: (u64, u64, u64),
+}
+
+impl ToldParts {
+    /// Another part has come, of `len` bytes, and `behind` are to come after it. Returns the bytes of the write if that is none.
+    pub(super) fn add(&mut self, header: &Header, len: usize, behind: u64) -> Option<usize> {
+        let (key, addr) = (header.data, header.tag);
+        let before = match self.next == (key, addr, behind.saturating_add(len as u64)) {
+            true => self.bytes,
+            false => 0,
+        };
+        let bytes = before.saturating_add(len);
+        *self = match behind {
+            0 => ToldParts::default(),
+            _ => ToldParts {
+                bytes,
+                next: (key, addr.wrapping_add(len as u64), behind),
+            },
+        };
+        (behind == 0).then_some(bytes)
+    }
+}
+
 #[derive(Debug, Default)]
 pub(super) struct RmaPeer {
     pub unacked: VecDeque<ShortOp>,
@@ -109,8 +138,7 @@ pub(super) struct RmaPeer {
     pub long_ops: u32,
     /// Our atomics at the target's processor that it has not answered. Copies by the transport wait for them.
     pub answers: u32,
-    /// Bytes of a write whose last part is still to come, if its target is told of it.
-    pub part_bytes: usize,
+    pub told_parts: ToldParts,
     /// The peer's operations that are still landing. Its later packets wait for them.
     pub landing: u32,
     pub watch: AnswerWatch,
@@ -242,7 +270,7 @@ impl Core {
     #[cold]
     pub(super) fn refuse_short(&mut self, refusal: &Refusal, report: &mut impl Report) {
         let rma = self.peer(refusal.from).rma_mut();
-        rma.part_bytes = 0;
+        rma.told_parts = ToldParts::default();
         rma.acks_due = false;
         let before = std::mem::take(&mut rma.acks);
         let header = Header {

@@ -113,11 +113,9 @@ impl Core {
     /// A short write has landed of which somebody hears, or a part of a longer one: that is told with its last part.
     pub(super) fn told_write_landed(&mut self, from: PeerId, header: &Header, len: usize, report: &mut impl Report) {
         let data = short_data(header);
-        let is_last = data.is_some() || header.total == 0;
-        let rma = self.peer(from).rma_mut();
-        let len = rma.part_bytes.saturating_add(len);
-        rma.part_bytes = if is_last { 0 } else { len };
-        if is_last {
+        // One with remote CQ data is never in parts.
+        let behind = data.map_or(header.total, |_| 0);
+        if let Some(len) = self.peer(from).rma_mut().told_parts.add(header, len, behind) {
             self.report_write(from, header.data, len, data, report);
         }
     }

@@ -160,6 +160,35 @@ fn one_to_memory_that_is_counted_since_is_told_once() {
     }
 }
 
+/// Its region is closed when a part of it was counted, and another has the key, which is not counted.
+#[test]
+fn one_that_stops_being_counted_is_added_to_no_other() {
+    for late in [0, 10] {
+        let (mut bed, memory) = bed_with(Manner { late, ..manners()[0] });
+        bed.rma(0, &write(&numbered(LEN))).unwrap();
+        bed.settle();
+        let count = |bed: &Bed, counted| bed.nodes[1].regions.change(KEY, |region| region.watched = counted);
+        count(&bed, true);
+        bed.world.borrow_mut().manner.depth = 1;
+        bed.rma(0, &write(&numbered(LEN))).unwrap();
+        (0..50).for_each(|_| {
+            bed.world.borrow_mut().now += 1;
+            bed.progress(1);
+        });
+        assert_eq!(packets(&bed), [4, 0], "the first part alone");
+        bed.nodes[1].regions.remove(KEY).unwrap();
+        register(&bed, 1, KEY, &memory, Rights::BOTH);
+        bed.settle();
+        assert_eq!((packets(&bed), bed.told(1).len()), ([6, 0], 0));
+        count(&bed, true);
+        bed.rma(0, &access(Access::Write, 1, &numbered(8), remote(&[(0, 8, KEY)])))
+            .unwrap();
+        bed.settle();
+        assert_eq!(bed.told(1).iter().map(|told| told.len).collect::<Vec<_>>(), [8]);
+        bed.check_nothing_left();
+    }
+}
+
 #[test]
 fn a_region_that_is_closed_meanwhile_is_one_error() {
     let (mut bed, memory) = bed([0; 2]);
