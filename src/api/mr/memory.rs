@@ -129,14 +129,15 @@ impl Memory {
     /// Removes a region: after success nothing touches its memory. -FI_EBUSY while a peer does that cannot be waited
     /// for.
     pub fn remove(&self, key: u64) -> Result<()> {
-        self.regions.remove(key).map_err(|Busy| Errno(FI_EBUSY))?;
-        let endpoints = lock(&self.driven).endpoints.clone();
-        // A thread that looked the region up before is inside a call of an endpoint, so waits for all calls.
-        endpoints.iter().for_each(|endpoint| endpoint.settle());
-        if lock(&self.watched).remove(&key).is_some() {
-            self.watches.fetch_sub(1, Ordering::Relaxed);
-        }
-        Ok(())
+        let settle = || {
+            let endpoints = lock(&self.driven).endpoints.clone();
+            // A thread that looked the region up before is inside a call of an endpoint, so waits for all calls.
+            endpoints.iter().for_each(|endpoint| endpoint.settle());
+            if lock(&self.watched).remove(&key).is_some() {
+                self.watches.fetch_sub(1, Ordering::Relaxed);
+            }
+        };
+        self.regions.remove_settled(key, settle).map_err(|Busy| Errno(FI_EBUSY))
     }
 
     /// fi_enable of an endpoint.

@@ -230,6 +230,46 @@ fn counters_count_what_peers_do_and_drive_all_endpoints() {
     assert_eq!(writes.read(), 2);
 }
 
+/// Registers a region as soon as it is asked whether its endpoint is between two calls.
+struct Hasty {
+    domain: Arc<Domain>,
+    found: Mutex<Option<core::result::Result<(), Errno>>>,
+}
+
+impl Progress for Hasty {
+    fn progress(&self) {}
+    fn settle(&self) {
+        let found =
+            register(&self.domain, REMOTE, 5, 0).map(|mr| mr.bind_counter(&counter(), FI_REMOTE_WRITE).unwrap());
+        *self.found.lock().unwrap() = Some(found);
+    }
+    fn arm(&self) -> bool {
+        true
+    }
+    fn wake_fd(&self) -> Option<RawFd> {
+        None
+    }
+}
+
+/// What is bound to its successor would be taken for what was bound to it.
+#[test]
+fn a_key_is_in_use_until_its_region_is_closed() {
+    let domain = domain(0, 8);
+    let hasty = Arc::new(Hasty {
+        domain: domain.clone(),
+        found: Mutex::default(),
+    });
+    let mr = register(&domain, REMOTE, 5, 0).unwrap();
+    mr.bind_counter(&counter(), FI_REMOTE_WRITE).unwrap();
+    domain.memory.join(&(hasty.clone() as Arc<dyn Progress>));
+    mr.close().unwrap();
+    assert_eq!(*hasty.found.lock().unwrap(), Some(Err(Errno(FI_ENOKEY as i32))));
+    let (again, writes) = (register(&domain, REMOTE, 5, 0).unwrap(), counter());
+    again.bind_counter(&writes, FI_REMOTE_WRITE).unwrap();
+    domain.memory.touched(5, Access::Write, false, 8);
+    assert_eq!(writes.read(), 1);
+}
+
 #[test]
 fn a_single_use_is_the_last() {
     let domain = domain(0, 8);

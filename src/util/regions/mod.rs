@@ -148,7 +148,7 @@ struct Table {
     regions: QuickMap<u64, Region>,
     /// What the leases of a region share, made with the first of them.
     leases: QuickMap<u64, Arc<AtomicBool>>,
-    /// Keys of regions that are being closed: no mirror shows them.
+    /// Keys of regions that are being closed: no mirror shows them, and no other region gets them.
     closing: Vec<u64>,
     mirrors: Vec<Weak<dyn Mirror>>,
     /// Mirrors of closed endpoints, kept as long as peers may work on regions that they showed.
@@ -190,12 +190,12 @@ impl Regions {
         let mut table = self.table.lock();
         let table = &mut *table;
         match table.regions.entry(key) {
-            Entry::Occupied(_) => None,
-            Entry::Vacant(place) => {
+            Entry::Vacant(place) if !table.closing.contains(&key) => {
                 place.insert(region);
                 table.show(key);
                 Some(key)
             }
+            _ => None,
         }
     }
 
@@ -215,23 +215,31 @@ impl Regions {
 
     /// Removes a region. Ok: no peer works on its memory any more. Err: a peer was stopped in the middle of an
     /// operation and may go on with it, so the region stays as it was. Peers are waited for without a lock.
-    pub fn remove(&self, key: u64) -> Result<(), Busy> {
+    /// `settle`: waits for who has found the region before, and forgets what belongs to its key, which then is free.
+    pub fn remove_settled(&self, key: u64, settle: impl FnOnce()) -> Result<(), Busy> {
         let mut table = self.table.lock();
         let mirrors = table.all_mirrors();
         table.closing.push(key);
         mirrors.iter().for_each(|mirror| mirror.hide(key));
         drop(table);
         let settled = mirrors.iter().all(|mirror| mirror.settle(key));
-        let mut table = self.table.lock();
-        table.closing.retain(|other| *other != key);
         if settled {
+            let mut table = self.table.lock();
             table.regions.remove(&key);
             table.revoke(key);
             table.left.retain(|mirror| !mirror.is_over());
-            return Ok(());
+            drop(table);
+            settle();
         }
+        let mut table = self.table.lock();
+        table.closing.retain(|other| *other != key);
         table.show(key);
-        Err(Busy)
+        if settled { Ok(()) } else { Err(Busy) }
+    }
+
+    #[cfg(test)]
+    pub fn remove(&self, key: u64) -> Result<(), Busy> {
+        self.remove_settled(key, || ())
     }
 
     /// From now on the mirror shows the regions of this table, until it is dropped.
