@@ -96,8 +96,8 @@ impl<T: EndpointTransport> Owners for Sharers<T> {
     }
 
     /// A completion of no endpoint (a cancelled receive, a peek that found nothing), or a receive that an endpoint which is
-    /// closed was filling, goes to the context's own queue if it has one, else to the first endpoint's. The last endpoint
-    /// hears of its own.
+    /// closed was filling, goes to the context's own queue if it has one, else to that of the first endpoint that has one. The
+    /// last endpoint hears of its own.
     fn owner_of(&mut self, completion: &Completion, lanes: &Lanes<T>) -> Option<&mut EndpointState> {
         let lane = completion.source.and_then(|peer| lanes.lane_of(peer));
         let is_open = lane.is_some_and(|lane| self.endpoint(lane).is_ok());
@@ -106,7 +106,12 @@ impl<T: EndpointTransport> Owners for Sharers<T> {
             // The buffer is the context's, so whoever posts the next one must hear of it.
             Some(_) if completion.op != CompletedOp::Recv => None,
             _ if self.state.bindings.hears_receives() => Some(&mut self.state),
-            _ => self.endpoints.iter_mut().flatten().next().or(self.parting.as_mut()),
+            _ => {
+                let hears = |state: &EndpointState| state.bindings.hears_receives();
+                let best = self.endpoints.iter().flatten().any(hears);
+                let mut open = self.endpoints.iter_mut().flatten();
+                open.find(|state| !best || hears(state)).or(self.parting.as_mut())
+            }
         }
     }
 

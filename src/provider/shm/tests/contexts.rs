@@ -453,6 +453,24 @@ fn a_shared_multi_receive_serves_all_and_can_be_cancelled() {
     assert!(error(&b_cq).is_err());
 }
 
+/// The first that is bound to the context may count its receives only, or have nothing bound yet.
+#[test]
+fn what_belongs_to_no_endpoint_is_told_to_one_that_has_a_queue() {
+    let bed = Bed::new();
+    let pool = bed.pool();
+    let info = bed.with(1, FI_SHARED_CONTEXT);
+    let early = SharedRxEndpoint::new(&bed.domain, &info, Shm::open(&Arc::default(), &info).unwrap());
+    early.bind_srx(&pool).unwrap();
+    let (_b, b_cq, _) = bed.member(&pool);
+    recv(&pool, FI_ADDR_UNSPEC, 0, 5, Flags::Endpoint, 8);
+    pool.cancel(ReceiveOf::Program(5)).unwrap();
+    assert_eq!(
+        b_cq.read_error(|error| (error.context, error.err)),
+        Ok((5, FI_ECANCELED))
+    );
+    early.close().unwrap();
+}
+
 #[test]
 fn endpoints_leave_a_shared_context_and_others_go_on() {
     let bed = Bed::new();
