@@ -278,9 +278,12 @@ impl<T: Transport> Engine<T> {
         self.core.cancel(receive, report)
     }
 
-    /// Cancels all the application's receives, unless a message is being written into one. Returns whether it did.
+    /// Cancels all the application's receives and discards the messages for others, unless a message is being written into one.
+    /// Returns whether it did.
     pub fn give_up_receives(&mut self, report: &mut impl Report) -> bool {
-        self.core.give_up_receives(report)
+        let given_up = self.core.give_up_receives(report);
+        self.push_all(report);
+        given_up
     }
 
     /// Cancels a collective's unmatched receive.

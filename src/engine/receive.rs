@@ -221,8 +221,8 @@ impl Core {
         })
     }
 
-    /// Cancels all posted receives of the application. False if a message is being written into a receive, which cannot
-    /// be stopped: then nothing was cancelled.
+    /// Cancels all posted receives of the application, and discards the messages that wait for one. False if a message is being
+    /// written into a receive, which cannot be stopped: then nothing was cancelled.
     #[cold]
     pub(super) fn give_up_receives(&mut self, report: &mut impl Report) -> bool {
         let filled = |message: &Message| message.kind != MessageKind::Collective && message.matched.is_some();
@@ -234,8 +234,24 @@ impl Core {
             for id in self.matcher(kind).search_posted(|_| true) {
                 self.withdraw(kind, id, Error::Canceled, report);
             }
+            self.discard_all(kind, report);
+        }
+        let claims = core::mem::take(&mut self.claims);
+        for claim in claims.into_values() {
+            if let Some(message) = self.matcher(claim.kind).take_unexpected(claim.unexpected) {
+                self.discard(message, report);
+            }
         }
         true
+    }
+
+    fn discard_all(&mut self, kind: MessageKind, report: &mut impl Report) {
+        while let Some(held) = self.matcher(kind).find_unexpected(&Want::ANY) {
+            let Some(message) = self.matcher(kind).take_unexpected(held) else {
+                return;
+            };
+            self.discard(message, report);
+        }
     }
 
     /// Cancels a collective's posted receives with this context.

@@ -42,6 +42,13 @@ pub struct Want {
 }
 
 impl Want {
+    /// Any message from anyone.
+    pub const ANY: Want = Want {
+        source: None,
+        tag: 0,
+        ignore: u64::MAX,
+    };
+
     pub fn fits(&self, source: Source, tag: u64) -> bool {
         self.source.is_none_or(|wanted| wanted == source) && (self.tag ^ tag) & !self.ignore == 0
     }

@@ -112,6 +112,38 @@ fn a_sender_that_always_finds_entries_gets_credit() {
     }
 }
 
+/// What the next program that opens it gets was sent to it.
+#[test]
+fn one_that_carries_collectives_is_a_new_one_when_opened_again() {
+    let bed = Bed::new();
+    let (whole, name) = bed.scalable(1, 1);
+    let (context, cq) = bed.context(&whole, Direction::Receive, 0);
+    context.with_state(|state| state.collective_carrier = true);
+    let (sender, sender_cq, _) = bed.plain();
+    for (tag, text) in [(1, b"too late"), (2, b"reserved")] {
+        send(&sender, name, tag, text);
+    }
+    entries(&sender_cq, 2, &[&cq]);
+    context.as_progress().progress();
+    recv(&context, FI_ADDR_UNSPEC, 2, 2, Flags::Call(FI_PEEK | FI_CLAIM), 8);
+    assert_eq!(entries(&cq, 1, &[])[0].context, 2);
+    context.close().unwrap();
+    cq.close().unwrap();
+    // It has its address vector still.
+    let again = whole.context(Direction::Receive, 0).ok().unwrap();
+    let cq = crate::api::cq::tests::open(FI_WAIT_NONE);
+    again.bind_cq(&cq, FI_RECV).unwrap();
+    again.enable().unwrap();
+    let memory = recv(&again, FI_ADDR_UNSPEC, 1, 3, Flags::Endpoint, 8);
+    send(&sender, name, 1, b"in time!");
+    assert_eq!(entries(&cq, 1, &[])[0].context, 3);
+    assert_eq!(memory.bytes(), b"in time!");
+    again.close().unwrap();
+    whole.close().unwrap();
+    sender.close().unwrap();
+    nothing_is_held(&bed, &[cq], (whole, context, again));
+}
+
 /// Receive context 0 may carry the collectives of transmit contexts, and then outlives its fid: without its receives.
 #[test]
 fn one_that_carries_collectives_goes_on_without_its_receives() {
