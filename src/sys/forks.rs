@@ -106,7 +106,7 @@ fn watch() {
 }
 
 /// Each thread that finds the work undone does it. A `Once` that another thread was in at a fork would never end in the child.
-fn at_least_once(done: &AtomicBool, work: impl FnOnce()) {
+pub(super) fn at_least_once(done: &AtomicBool, work: impl FnOnce()) {
     if !done.load(Ordering::Acquire) {
         work();
         done.store(true, Ordering::Release);

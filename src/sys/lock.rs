@@ -4,8 +4,9 @@
 //! taken just before a fork and released on both sides after it (`hold_across_fork`), so the child finds what they
 //! guard whole. Called by `api` and `abi`, which lists the locks in the order in which they are nested.
 
+use super::forks::at_least_once;
 use core::cell::UnsafeCell;
-use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 use lock_api::{GuardNoSend, Mutex, MutexGuard, RawMutex};
 
 /// A mutual-exclusion lock for a `static`: it must not move once it is used. Taking it twice in one thread waits for
@@ -59,13 +60,22 @@ impl<T: Send> Held for Lock<T> {
 /// The list handed to `hold_across_fork`, as a thin pointer.
 static HELD: AtomicPtr<&'static [&'static dyn Held]> = AtomicPtr::new(core::ptr::null_mut());
 
-/// From now on every fork of the process waits for these locks, outermost first. Only the first call counts.
+/// The thread that is forking and holds them, and how often it was asked to beyond the first time.
+static HOLDER: AtomicUsize = AtomicUsize::new(0);
+static AGAIN: AtomicU32 = AtomicU32::new(0);
+
+/// From now on every fork of the process waits for these locks, outermost first. It is the same list in every call.
 pub fn hold_across_fork(locks: &'static &'static [&'static dyn Held]) {
     static DONE: AtomicBool = AtomicBool::new(false);
-    if DONE.swap(true, Ordering::AcqRel) {
-        return;
-    }
-    HELD.store((&raw const *locks).cast_mut(), Ordering::Release);
+    // Nobody returns from here, and takes a lock, before the handlers are there.
+    at_least_once(&DONE, || {
+        HELD.store((&raw const *locks).cast_mut(), Ordering::Release);
+        install();
+    });
+}
+
+/// Installs the handlers, once or several times.
+fn install() {
     // SAFETY: the handlers are functions of this library; glibc forgets them when the library is unloaded.
     unsafe { libc::pthread_atfork(Some(acquire_all), Some(release_all), Some(release_all)) };
 }
@@ -76,11 +86,24 @@ fn held() -> &'static [&'static dyn Held] {
     unsafe { list.as_ref() }.map_or(&[], |locks| locks)
 }
 
+/// Only the thread that holds the locks finds itself there, and only it changes what is there.
 extern "C" fn acquire_all() {
+    // SAFETY: has no conditions. The name of a thread is the same in a child.
+    let me = unsafe { libc::pthread_self() } as usize;
+    if HOLDER.load(Ordering::Relaxed) == me {
+        AGAIN.fetch_add(1, Ordering::Relaxed);
+        return;
+    }
     held().iter().for_each(|lock| lock.raw().lock());
+    HOLDER.store(me, Ordering::Relaxed);
 }
 
 extern "C" fn release_all() {
+    if AGAIN.load(Ordering::Relaxed) > 0 {
+        AGAIN.fetch_sub(1, Ordering::Relaxed);
+        return;
+    }
+    HOLDER.store(0, Ordering::Relaxed);
     // SAFETY: this thread took them in `acquire_all`; in a child it is the only one.
     held().iter().rev().for_each(|lock| unsafe { lock.raw().unlock() });
 }
@@ -88,8 +111,18 @@ extern "C" fn release_all() {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sys::child::Child;
 
     static COUNT: Lock<u64> = Lock::new(0);
+
+    /// As by several threads that begin to use the library at once.
+    #[test]
+    fn handlers_that_are_installed_twice_hold_the_locks_once() {
+        crate::abi::process::at_fork();
+        install();
+        let take_all = || held().iter().for_each(|lock| assert!(lock.raw().try_lock()));
+        assert_eq!(Child::run(take_all).wait(), 0);
+    }
 
     #[test]
     fn one_guard_at_a_time() {
