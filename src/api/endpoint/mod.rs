@@ -28,6 +28,8 @@ pub mod scalable;
 pub mod shared_rx;
 mod state;
 pub mod stx;
+#[cfg(test)]
+pub(super) mod tests;
 
 use super::collective::Collectives;
 use super::domain::{Domain, unused};
@@ -370,8 +372,7 @@ impl<T: EndpointTransport + 'static> EndpointOps for Arc<Endpoint<T>> {
         if self.with_state(|state| state.collective_carrier) {
             return self.close_to_application();
         }
-        ops::stop(self);
-        self.host.close();
+        ops::stop(self, || self.host.close());
         Ok(())
     }
 

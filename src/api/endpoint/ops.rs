@@ -247,18 +247,21 @@ pub(super) fn start(endpoint: &dyn EndpointOps) -> Result<()> {
     let me = endpoint.as_progress();
     let domain = endpoint.domain();
     let (memory, deferred) = (&domain.memory, &domain.deferred);
-    let mut state = endpoint.lock_state();
+    let state = endpoint.lock_state();
     if state.enabled {
         return Ok(());
     }
     state.check()?;
+    drop(state);
+    // First of all: closing a region must wait for whoever drives the endpoint from then on.
+    memory.join(&me);
+    let mut state = endpoint.lock_state();
     state.enabled = true;
     state.peers.hold_keys();
     state.memory = Some(memory.clone());
     state.deferred = Some(deferred.clone());
     state.bindings.attach(me.clone());
     drop(state);
-    memory.join(&me);
     match &domain.driver {
         Some(driver) => drive(endpoint, driver, &me),
         None => Ok(()),
@@ -278,19 +281,20 @@ fn drive(endpoint: &dyn EndpointOps, driver: &Driver, me: &Arc<dyn Progress>) ->
         }
         Err(error) => {
             log!(by endpoint.domain().provider; Warn, EpCtrl, "fi_enable: no thread for FI_PROGRESS_AUTO");
-            endpoint.domain().memory.leave(me);
             let mut state = endpoint.lock_state();
             state.enabled = false;
             let drivers = state.bindings.drivers();
             drop(state);
             drivers.detach(me);
+            endpoint.domain().memory.leave(me, || ());
             Err(error)
         }
     }
 }
 
-/// Detaches an endpoint from all that drives it, and unbinds everything but its address vector.
-pub(super) fn stop(endpoint: &dyn EndpointOps) {
+/// Detaches an endpoint from all that drives it, and unbinds everything but its address vector. `end`: what then waits for
+/// those who are still in a call, if the endpoint ends with it.
+pub(super) fn stop(endpoint: &dyn EndpointOps, end: impl FnOnce()) {
     // A collective carrier is driven until its scalable endpoint is closed.
     let mut state = endpoint.lock_state();
     let (driven, joined) = match state.collective_carrier {
@@ -308,9 +312,6 @@ pub(super) fn stop(endpoint: &dyn EndpointOps) {
     drop(state);
     let eq = bindings.eq().cloned();
     let me = endpoint.as_progress();
-    if joined {
-        endpoint.domain().memory.leave(&me);
-    }
     bindings.detach(&me);
     if let Some(eq) = eq {
         // Events about this fid: none owns anything.
@@ -318,6 +319,10 @@ pub(super) fn stop(endpoint: &dyn EndpointOps) {
     }
     if let Some(stx) = stx {
         stx.users.release();
+    }
+    match joined {
+        true => endpoint.domain().memory.leave(&me, end),
+        false => end(),
     }
 }
 

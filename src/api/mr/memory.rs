@@ -1,6 +1,6 @@
 //! The registered memory of a domain: its regions, and the endpoints and counters that have to do with them.
 //!
-//! Endpoints are known here from fi_enable to fi_close: closing a region waits until each of them has left its current
+//! Endpoints are known here from fi_enable to the end of fi_close: closing a region waits until each of them has left its current
 //! call, and a counter that is bound to a region drives them all, since peers may access the region through any of
 //! them. Called by `mr`, `deferred` and `endpoint`.
 
@@ -74,6 +74,8 @@ struct Watch {
 #[derive(Default)]
 struct DrivenByRegions {
     endpoints: Vec<Arc<dyn Progress>>,
+    /// Endpoints that are being closed: counters drive them no more.
+    ending: Vec<Arc<dyn Progress>>,
     /// Counters of regions and deferred work, each as often as it is named.
     counters: Vec<Arc<Cntr>>,
 }
@@ -130,7 +132,9 @@ impl Memory {
     /// for.
     pub fn remove(&self, key: u64) -> Result<()> {
         let settle = || {
-            let endpoints = lock(&self.driven).endpoints.clone();
+            let driven = lock(&self.driven);
+            let endpoints: Vec<_> = driven.endpoints.iter().chain(&driven.ending).cloned().collect();
+            drop(driven);
             // A thread that looked the region up before is inside a call of an endpoint, so waits for all calls.
             endpoints.iter().for_each(|endpoint| endpoint.settle());
             if lock(&self.watched).remove(&key).is_some() {
@@ -147,17 +151,30 @@ impl Memory {
         driven.endpoints.push(endpoint.clone());
     }
 
-    /// fi_close of an endpoint that may have been enabled.
-    pub fn leave(&self, endpoint: &Arc<dyn Progress>) {
-        let mut driven = lock(&self.driven);
-        let same = |other: &Arc<dyn Progress>| core::ptr::addr_eq(Arc::as_ptr(other), Arc::as_ptr(endpoint));
-        let Some(at) = driven.endpoints.iter().position(same) else {
-            return;
+    /// fi_close of an endpoint that may have been enabled. `end` waits for those who are in a call of it: until then they may
+    /// be working on a region.
+    pub fn leave(&self, endpoint: &Arc<dyn Progress>, end: impl FnOnce()) {
+        let take = |from: &mut Vec<Arc<dyn Progress>>| {
+            let same = |other: &Arc<dyn Progress>| core::ptr::addr_eq(Arc::as_ptr(other), Arc::as_ptr(endpoint));
+            Some(from.swap_remove(from.iter().position(same)?))
         };
-        driven.endpoints.swap_remove(at);
-        for cntr in &driven.counters {
-            let _ = cntr.detach(endpoint);
+        let mut driven = lock(&self.driven);
+        if let Some(known) = take(&mut driven.endpoints) {
+            driven.ending.push(known);
+            for cntr in &driven.counters {
+                let _ = cntr.detach(endpoint);
+            }
         }
+        drop(driven);
+        end();
+        take(&mut lock(&self.driven).ending);
+    }
+
+    /// How many endpoints closing a region waits for.
+    #[cfg(test)]
+    pub fn waited_for(&self) -> usize {
+        let driven = lock(&self.driven);
+        driven.endpoints.len() + driven.ending.len()
     }
 
     fn watch_with(&self, key: u64, change: impl FnOnce(&mut Watch)) {

@@ -216,15 +216,15 @@ fn counters_count_what_peers_do_and_drive_all_endpoints() {
     let driven = |fake: &Fake| fake.progressed.load(Ordering::Relaxed);
     assert_eq!((driven(&fakes[0]), driven(&fakes[1])), (2, 2));
     assert!(writes.is_busy());
-    domain.memory.leave(&first);
-    domain.memory.leave(&first);
+    domain.memory.leave(&first, || ());
+    domain.memory.leave(&first, || ());
     writes.read();
     assert_eq!((driven(&fakes[0]), driven(&fakes[1])), (2, 3));
     mr.close().unwrap();
     let settled = |fake: &Fake| fake.settled.load(Ordering::Relaxed);
     assert_eq!((settled(&fakes[0]), settled(&fakes[1])), (0, 1));
     assert!(!writes.is_busy() && !reads.is_busy());
-    domain.memory.leave(&second);
+    domain.memory.leave(&second, || ());
     assert_eq!(Arc::strong_count(&fakes[1]), 2);
     touched(5, Access::Write, false);
     assert_eq!(writes.read(), 2);

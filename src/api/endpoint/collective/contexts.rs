@@ -169,12 +169,12 @@ impl<T: EndpointTransport + 'static> Endpoint<T> {
                 return Err(Errno(FI_EBUSY));
             }
         }
-        stop(self);
+        stop(self, || ());
         self.with_state(|state| state.enabled = false);
         Ok(())
     }
 
-    /// fi_close of the scalable endpoint: the carrier is driven no more.
+    /// fi_close of the scalable endpoint: the carrier ends, too.
     pub fn retire_carrier(self: &Arc<Self>) {
         if !self.with_state(|state| core::mem::replace(&mut state.collective_carrier, false)) {
             return;
@@ -183,6 +183,6 @@ impl<T: EndpointTransport + 'static> Endpoint<T> {
         if let (Some(id), Some(driver)) = (driven, &self.host.domain.driver) {
             driver.detach(id);
         }
-        self.host.domain.memory.leave(&self.as_progress());
+        self.host.domain.memory.leave(&self.as_progress(), || self.host.close());
     }
 }

@@ -292,8 +292,7 @@ impl<D: DirectTransport> EndpointOps for Arc<DirectEndpoint<D>> {
         if let Ok(mut core) = self.enter() {
             core.leave_shared();
         }
-        stop(self);
-        self.let_go();
+        stop(self, || self.let_go());
         Ok(())
     }
 }

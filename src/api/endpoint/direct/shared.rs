@@ -138,7 +138,7 @@ impl EndpointOps for Arc<DirectSharedRx> {
     fn close(&self) -> Result<()> {
         unused(&self.users)?;
         self.with_state(|state| unused(&state.aliases))?;
-        stop(self);
+        stop(self, || ());
         self.domain.users.release();
         Ok(())
     }

@@ -1,14 +1,8 @@
-use super::super::Renamed;
 use super::*;
 use crate::api::domain::Fabric;
 use crate::api::endpoint::state::Settings;
+use crate::api::endpoint::tests::Hooked;
 use crate::api::info::model::{DomainAttr, EpAttr};
-use crate::engine::port::{
-    Body, Exposed, ExposedName, Get, Limits, Notice, PeerId, Push, Remote, Sink, Token, Transport,
-};
-use crate::engine::wire::Header;
-use crate::transport::tests::loopback::LIMITS;
-use std::os::fd::RawFd;
 
 /// Whether a context sends messages, and whether it receives them.
 fn messages(caps: u64, direction: Direction) -> (bool, bool) {
@@ -50,74 +44,13 @@ fn contexts_for_memory_have_that_of_their_direction() {
 }
 
 /// A transport that finds out whether two threads poll it at once.
-#[derive(Default)]
-struct Turnstile {
-    inside: Arc<AtomicBool>,
-}
-
-impl Transport for Turnstile {
-    fn limits(&self) -> Limits {
-        LIMITS
-    }
-
-    fn peer(&mut self, _: &[u8]) -> Option<PeerId> {
-        None
-    }
-
-    fn push(&mut self, _: PeerId, _: &Header, _: Body<'_>, _: Option<Notice>) -> Push {
-        Push::Gone
-    }
-
-    fn poll<S: Sink>(&mut self, _: &mut S, _: usize) -> usize {
-        assert!(!self.inside.swap(true, Ordering::SeqCst), "two threads poll it at once");
+fn turnstile() -> Hooked {
+    let inside = AtomicBool::new(false);
+    Hooked::polled(move || {
+        assert!(!inside.swap(true, Ordering::SeqCst), "two threads poll it at once");
         (0..50).for_each(|_| core::hint::spin_loop());
-        self.inside.store(false, Ordering::SeqCst);
-        0
-    }
-
-    fn expose(&mut self, _: PeerId, _: &UserIov, _: ExposedName) -> Option<Exposed> {
-        None
-    }
-
-    fn get(&mut self, _: PeerId, _: &Remote, _: &UserIov, _: usize, _: usize, _: Option<Token>) -> Get {
-        Get::Unsupported
-    }
-}
-
-impl EndpointTransport for Turnstile {
-    fn local_address(&self) -> Vec<u8> {
-        Vec::new()
-    }
-
-    fn renamed(&self, _: &[u8]) -> Result<Renamed<Turnstile>> {
-        Ok(Renamed::default())
-    }
-
-    fn address_of(&self, _: PeerId) -> Option<&[u8]> {
-        None
-    }
-
-    fn context_address(address: &[u8], _: usize) -> Vec<u8> {
-        address.to_vec()
-    }
-
-    fn base_address(address: &[u8]) -> &[u8] {
-        address
-    }
-
-    fn raw_address(address: &[u8]) -> Vec<u8> {
-        address.to_vec()
-    }
-
-    fn arm(&mut self) -> bool {
-        false
-    }
-
-    fn wake_fd(&self) -> Option<RawFd> {
-        None
-    }
-
-    fn wake(&self) {}
+        inside.store(false, Ordering::SeqCst);
+    })
 }
 
 /// One that has no queue is driven by the queues of several transmit contexts, which several threads may read.
@@ -139,8 +72,8 @@ fn threads_meet_in_a_context_without_a_queue_at_every_threading_level() {
         };
         let fabric = Fabric::new("any", 0);
         let domain = Domain::open(&fabric, &info).ok().unwrap();
-        let more = Box::new(|_: &[u8]| Ok(Turnstile::default()));
-        let whole = Scalable::open(&domain, &info, Turnstile::default(), more).ok().unwrap();
+        let more = Box::new(|_: &[u8]| Ok(turnstile()));
+        let whole = Scalable::open(&domain, &info, turnstile(), more).ok().unwrap();
         let alone = whole.rx[0].endpoint.as_progress();
         std::thread::scope(|scope| {
             for _ in 0..2 {

@@ -218,8 +218,7 @@ impl<T: EndpointTransport + 'static> EndpointOps for Arc<SharedRxEndpoint<T>> {
     fn close(&self) -> Result<()> {
         self.with_state(|state| unused(&state.aliases))?;
         let bindings = self.with_state(|state| state.bindings.for_receives());
-        stop(self);
-        match self.joined.get() {
+        stop(self, || match self.joined.get() {
             Some((shared, lane)) => {
                 if let Some(mut core) = shared.host.try_enter() {
                     core.part(*lane, bindings);
@@ -227,7 +226,7 @@ impl<T: EndpointTransport + 'static> EndpointOps for Arc<SharedRxEndpoint<T>> {
                 shared.users.release();
             }
             None => drop(self.before.lock().take()),
-        }
+        });
         self.let_go();
         Ok(())
     }

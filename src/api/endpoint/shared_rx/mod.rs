@@ -254,8 +254,7 @@ impl<T: EndpointTransport + 'static> EndpointOps for Arc<SharedRx<T>> {
     fn close(&self) -> Result<()> {
         unused(&self.users)?;
         self.with_state(|state| unused(&state.aliases))?;
-        stop(self);
-        self.host.close();
+        stop(self, || self.host.close());
         Ok(())
     }
 }
