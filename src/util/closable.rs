@@ -12,6 +12,8 @@ use lock_api::{MappedMutexGuard, Mutex, MutexGuard};
 pub struct Closable<T> {
     /// The value is None only while the lock is kept by `close`.
     lock: Mutex<RawOptLock, Option<T>>,
+    /// The value is being dropped, or is gone: nobody is inside. Written by whoever has the lock.
+    ending: AtomicBool,
     /// The value is gone, and the lock is held by nobody. Written by whoever has the lock.
     closed: AtomicBool,
 }
@@ -24,6 +26,7 @@ impl<T> Closable<T> {
     pub const fn new(value: T, locked: bool) -> Self {
         Closable {
             lock: Mutex::from_raw(RawOptLock::new(locked), Some(value)),
+            ending: AtomicBool::new(false),
             closed: AtomicBool::new(false),
         }
     }
@@ -45,9 +48,10 @@ impl<T> Closable<T> {
         raw_lock::poll(&self.lock, || self.is_closed()).map(value)
     }
 
-    /// Waits until whoever was inside when this was called has left.
+    /// Waits until whoever was inside when this was called has left. Not for the end of the value, which may take long.
     pub fn pass(&self) {
-        raw_lock::pass(&self.lock, || self.is_closed());
+        // SYNC POINT: the acquire meets the release in `close`.
+        raw_lock::pass(&self.lock, || self.ending.load(Ordering::Acquire));
     }
 
     /// Drops the value, once nobody is inside. When this returns nobody is inside, and nobody ever will be. False: it
@@ -56,6 +60,8 @@ impl<T> Closable<T> {
         let Some(inside) = raw_lock::enter(&self.lock, || self.is_closed()) else {
             return false;
         };
+        // SYNC POINT: the release meets the acquire in `pass`.
+        self.ending.store(true, Ordering::Release);
         drop(MutexGuard::leak(inside).take());
         // SYNC POINT: the release meets the acquires in `is_closed` and `reopen`.
         self.closed.store(true, Ordering::Release);
@@ -73,6 +79,7 @@ impl<T> Closable<T> {
         }
         // SAFETY: `close` kept the lock without a guard, and changing `closed` back made it ours.
         let mut inside = unsafe { self.lock.make_guard_unchecked() };
+        self.ending.store(false, Ordering::Relaxed);
         *inside = Some(value);
         Ok(())
     }
@@ -138,6 +145,39 @@ mod tests {
             passing.join().unwrap();
         });
         assert!(value.is_closed());
+    }
+
+    /// Its end waits for something, as that of an endpoint does for what its peers have not taken.
+    struct Lingering<'a>(&'a [AtomicBool; 3]);
+
+    impl Drop for Lingering<'_> {
+        fn drop(&mut self) {
+            let [ending, passed, passed_before_the_end] = self.0;
+            ending.store(true, Ordering::Release);
+            let is_passed = (0..100_000).any(|_| {
+                std::thread::yield_now();
+                passed.load(Ordering::Acquire)
+            });
+            passed_before_the_end.store(is_passed, Ordering::Release);
+        }
+    }
+
+    #[test]
+    fn nobody_waits_for_the_end_of_a_value_who_waits_for_those_inside() {
+        for locked in [true, false] {
+            let flags = [const { AtomicBool::new(false) }; 3];
+            let value = Closable::new(Lingering(&flags), locked);
+            std::thread::scope(|scope| {
+                let closing = scope.spawn(|| value.close());
+                while !flags[0].load(Ordering::Acquire) {
+                    std::thread::yield_now();
+                }
+                value.pass();
+                flags[1].store(true, Ordering::Release);
+                assert!(closing.join().unwrap());
+            });
+            assert!(flags[2].load(Ordering::Acquire));
+        }
     }
 
     #[test]
