@@ -35,11 +35,15 @@ impl Listener {
 /// The event queue of a scalable endpoint, for those of its contexts that have none of their own.
 pub(crate) type ScalableEq = Arc<Mutex<Option<Arc<Eq>>>>;
 
+/// Held while receive context 0 becomes the carrier, and while it is closed and made anew: another thread may do either.
+pub(crate) type CarrierTurn = Arc<Mutex<()>>;
+
 pub(crate) struct ContextCollectives<T: EndpointTransport> {
     context: Arc<Endpoint<T>>,
     carrier: Arc<Endpoint<T>>,
     owner: usize,
     eq: ScalableEq,
+    turn: CarrierTurn,
     /// Set from the first join on, while the carrier may have something to report.
     listener: Mutex<Option<Listener>>,
 }
@@ -51,22 +55,25 @@ impl<T: EndpointTransport + 'static> ContextCollectives<T> {
         carrier: &Arc<Endpoint<T>>,
         index: usize,
         eq: &ScalableEq,
+        turn: &CarrierTurn,
     ) -> Arc<ContextCollectives<T>> {
         Arc::new(ContextCollectives {
             context: context.clone(),
             carrier: carrier.clone(),
             owner: OWN + 1 + index,
             eq: eq.clone(),
+            turn: turn.clone(),
             listener: Mutex::default(),
         })
     }
 
     /// At the first join, makes reading the context's queues drive the carrier.
-    fn listen(&self, eq: Arc<Eq>, cq: Option<Arc<Cq>>) -> Result<()> {
+    pub(crate) fn listen(&self, eq: Arc<Eq>, cq: Option<Arc<Cq>>) -> Result<()> {
         let mut current = lock(&self.listener);
         if current.is_some() {
             return Ok(());
         }
+        let _turn = lock(&self.turn);
         self.carrier.become_carrier()?;
         let carrier: Arc<dyn Progress> = self.carrier.clone();
         eq.attach(carrier.clone());

@@ -10,7 +10,7 @@
 mod sibling;
 mod slot;
 
-use super::collective::contexts::ScalableEq;
+use super::collective::contexts::{CarrierTurn, ScalableEq};
 use super::ops::{EndpointOps, TransportFacts};
 use super::state::StateGuard;
 use super::{Endpoint, EndpointTransport};
@@ -63,6 +63,7 @@ pub struct Scalable<T: EndpointTransport> {
     rx_attr: RxAttr,
     /// For contexts that have no event queue of their own.
     eq: ScalableEq,
+    turn: CarrierTurn,
 }
 
 fn context_count(asked: usize) -> Result<usize> {
@@ -86,8 +87,8 @@ impl<T: EndpointTransport + 'static> Scalable<T> {
         let number = domain.memory.number();
         let rx = receive_contexts(domain, info, number, transports);
         let carrier = rx.first().map(|slot| slot.endpoint.clone()).ok_or(Errno(FI_EINVAL))?;
-        let eq = ScalableEq::default();
-        let tx = transmit_contexts(domain, info, number, to_send, &carrier, &eq);
+        let (eq, turn) = (ScalableEq::default(), CarrierTurn::default());
+        let tx = transmit_contexts(domain, info, number, to_send, &carrier, &eq, &turn);
         domain.users.acquire();
         Ok(Arc::new(Scalable {
             domain: domain.clone(),
@@ -103,6 +104,7 @@ impl<T: EndpointTransport + 'static> Scalable<T> {
             tx_attr: info.tx.clone().unwrap_or_default(),
             rx_attr: info.rx.clone().unwrap_or_default(),
             eq,
+            turn,
         }))
     }
 
@@ -351,6 +353,8 @@ impl<T: EndpointTransport + 'static> EndpointOps for Context<T> {
         if let Some(slot) = slot {
             self.whole.abandon(slot);
         }
+        let carries = self.direction == Direction::Receive && self.index == 0;
+        let _turn = carries.then(|| lock(&self.whole.turn));
         self.endpoint.close()?;
         // Made anew here, so that what new senders send meanwhile is kept. If that fails, opening tries again.
         let _ = self.whole.renew(self.direction, self.index);

@@ -4,7 +4,7 @@ use super::Direction;
 use super::sibling::Sibling;
 use crate::abi::types::*;
 use crate::api::domain::Domain;
-use crate::api::endpoint::collective::contexts::{ContextCollectives, ScalableEq};
+use crate::api::endpoint::collective::contexts::{CarrierTurn, ContextCollectives, ScalableEq};
 use crate::api::endpoint::ops::EndpointOps;
 use crate::api::endpoint::state::Settings;
 use crate::api::endpoint::{Endpoint, EndpointTransport};
@@ -59,6 +59,7 @@ pub(super) fn transmit_contexts<T: EndpointTransport + 'static>(
     transports: Vec<T>,
     carrier: &Arc<Endpoint<T>>,
     eq: &ScalableEq,
+    turn: &CarrierTurn,
 ) -> Vec<ContextSlot<T>> {
     let info = only(info, Direction::Transmit);
     // A thread of FI_PROGRESS_AUTO drives all. Without locks, contexts of several threads cannot drive one another.
@@ -66,7 +67,7 @@ pub(super) fn transmit_contexts<T: EndpointTransport + 'static>(
     let slot = |(index, transport)| {
         let endpoint = numbered(Endpoint::with_lock(domain, &info, transport, domain.locked), number);
         ContextSlot {
-            collectives: Some(ContextCollectives::new(&endpoint, carrier, index, eq)),
+            collectives: Some(ContextCollectives::new(&endpoint, carrier, index, eq, turn)),
             sibling: shares.then(|| Sibling::new(&endpoint)),
             endpoint,
             open: AtomicBool::new(false),

@@ -2,6 +2,7 @@ use super::*;
 use crate::api::domain::Fabric;
 use crate::api::endpoint::state::Settings;
 use crate::api::endpoint::tests::Hooked;
+use crate::api::eq::EqAttr;
 use crate::api::info::model::{DomainAttr, EpAttr};
 
 /// Whether a context sends messages, and whether it receives them.
@@ -80,5 +81,53 @@ fn threads_meet_in_a_context_without_a_queue_at_every_threading_level() {
                 scope.spawn(|| (0..100_000).for_each(|_| alone.progress()));
             }
         });
+    }
+}
+
+/// One thread joins a group with a transmit context, another closes the receive context that is to carry it.
+#[test]
+fn a_context_that_is_closed_meanwhile_carries_collectives_all_the_same() {
+    let info = Info {
+        caps: FI_TAGGED | FI_COLLECTIVE,
+        ep: Some(EpAttr {
+            tx_ctx_cnt: 1,
+            rx_ctx_cnt: 1,
+            ..EpAttr::default()
+        }),
+        domain: Some(DomainAttr::default()),
+        ..Info::default()
+    };
+    let domain = Domain::open(&Fabric::new("any", 0), &info).ok().unwrap();
+    let transport = || Hooked::polled(|| ());
+    let attr = EqAttr {
+        size: 0,
+        flags: 0,
+        wait_obj: FI_WAIT_NONE,
+        wait_set: None,
+    };
+    for round in 0..5000 {
+        let more = Box::new(move |_: &[u8]| Ok(transport()));
+        let whole = Scalable::open(&domain, &info, transport(), more).ok().unwrap();
+        let context = whole.context(Direction::Receive, 0).ok().unwrap();
+        let eq = Eq::open(&attr).ok().unwrap();
+        let collectives = whole.tx[0].collectives.as_ref().unwrap();
+        let begun = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let closing = scope.spawn(|| {
+                begun.store(true, Ordering::Relaxed);
+                context.close()
+            });
+            while !begun.load(Ordering::Relaxed) {
+                core::hint::spin_loop();
+            }
+            (0..round % 100 * 4).for_each(|_| core::hint::spin_loop());
+            assert_eq!(collectives.listen(eq.clone(), None), Ok(()));
+            assert_eq!(closing.join().unwrap(), Ok(()));
+        });
+        assert!(whole.rx[0].endpoint.with_state(|state| state.collective_carrier));
+        assert_eq!(domain.memory.waited_for(), 1);
+        collectives.close().unwrap();
+        whole.close().unwrap();
+        assert_eq!(domain.memory.waited_for(), 0);
     }
 }
