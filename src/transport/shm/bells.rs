@@ -1,7 +1,7 @@
-//! Bells: how senders tell a receiver which of its many rings have news.
+//! Bells: how senders tell a receiver which of its many lanes have news.
 //!
-//! A bit for each ring, in words, and a bit for each of these words, so that a receiver that looks reads little. A sender
-//! writes its record and then rings; a receiver takes the bells and then reads the rings. Whatever was written before a
+//! A bit for each lane, in words, and a bit for each of these words, so that a receiver that looks reads little. A sender
+//! writes its record and then rings; a receiver takes the bells and then reads the lanes. Whatever was written before a
 //! bell was rung is seen by whoever takes it, and no bell stays behind that nobody looks for.
 //!
 //! This file is the order of loads and stores, over any `BellWords`: those in shared memory (`layout`), and loom's
@@ -21,13 +21,13 @@ pub(super) trait BellWord {
 
 pub(super) trait BellWords {
     type Word: BellWord;
-    /// The bells of a group of rings.
+    /// The bells of a group of lanes.
     fn bells(&self, group: usize) -> &Self::Word;
     /// Which of so many groups have news.
     fn rung(&self, word: usize) -> &Self::Word;
 }
 
-/// A ring has news. SYNC POINT bell: the bit of the ring is set first, then that of its word. If the latter is set
+/// A lane has news. SYNC POINT bell: the bit of the lane is set first, then that of its word. If the latter is set
 /// already, the owner has yet to look at the word.
 pub(super) fn ring(words: &impl BellWords, index: usize) {
     let group = index / BITS;
@@ -38,13 +38,13 @@ pub(super) fn ring(words: &impl BellWords, index: usize) {
     }
 }
 
-/// Whether the bell of one of the first `used` rings was rung.
+/// Whether the bell of one of the first `used` lanes was rung.
 pub(super) fn has_rung(words: &impl BellWords, used: usize) -> bool {
     (0..used.div_ceil(BITS * BITS)).any(|word| words.rung(word).looks_set())
 }
 
-/// Clears the bells of the first `used` rings, and adds those that had rung. SYNC POINT bell: the words' bits are cleared
-/// first, then those of the rings.
+/// Clears the bells of the first `used` lanes, and adds those whose bells were rung. SYNC POINT bell: the words' bits are cleared
+/// first, then those of the lanes.
 pub(super) fn take(words: &impl BellWords, used: usize, rung: &mut Vec<usize>) {
     for word in 0..used.div_ceil(BITS * BITS) {
         if !words.rung(word).looks_set() {
@@ -92,10 +92,10 @@ mod model {
 
     #[derive(Default)]
     struct Model {
-        /// Two rings of one group, and one of another.
+        /// Two lanes of one group, and one of another.
         bells: [AtomicU64; 2],
         rung: AtomicU64,
-        /// What each ring's sender has written.
+        /// What each lane's sender has written.
         sent: [AtomicU64; 3],
     }
 
@@ -119,7 +119,7 @@ mod model {
         words.bells[index / BITS].set(1 << (index % BITS));
     }
 
-    /// Senders of these rings write so many records each, and the receiver finds all.
+    /// Senders of these lanes write so many records each, and the receiver finds all.
     fn check(senders: &'static [usize], records: u64, ring: fn(&Model, usize)) {
         let mut builder = loom::model::Builder::new();
         builder.preemption_bound = Some(3);

@@ -352,7 +352,7 @@ impl Outbound {
     #[inline(always)]
     pub(super) fn may_go_ahead(&self) -> bool {
         // SYNC POINT seen: acquire.
-        self.ring.seen().load(Ordering::Acquire) >= self.ordered_until && self.is_heard()
+        self.lane.seen().load(Ordering::Acquire) >= self.ordered_until && self.is_heard()
     }
 
     /// The peer was just seen alive. Also tells the peer, before the first visit, that marks must be looked at.

@@ -9,7 +9,7 @@
 //!
 //! The locks are record locks of the open file (F_OFD_*) and not flock(2): others can ask for them without taking them,
 //! so that a peer that asks does not disturb an owner that starts; and a file has one for each byte, so that the claim
-//! of a ring ends with its claimer too.
+//! of a lane ends with its claimer too.
 //!
 //! Called by `ShmTransport`, `outbound`, `peers` and `sweep`.
 

@@ -3,9 +3,9 @@
 
 use super::dual_copy::{Cut, TakeFrom, take_piece};
 use super::dual_copy::{HelpRequest, REQUEST_BODY, encode_request};
-use super::inbound::{Inbox, RingEvent};
-use super::lane::{CONTROL_BYTES, LARGE, Ring, SMALL, lane_at};
-use super::layout::{self, ENTRY_WORDS, FileHeader, MAX_RINGS, Owner};
+use super::inbound::{Inbox, LaneEvent};
+use super::lane::{CONTROL_BYTES, LARGE, Lane, SMALL, lane_at};
+use super::layout::{self, ENTRY_WORDS, FileHeader, MAX_LANES, Owner};
 use super::name;
 use super::ring::CELL;
 use crate::engine::port::{Loss, NotDone, PeerId, Placement, Sink, Token};
@@ -60,7 +60,7 @@ impl Scene {
         layout::allocate_header(file.as_fd()).ok()?;
         // Up to the end of the lanes. It is sparse, and gets memory where it is touched.
         let file = File::from(file);
-        file.set_len(lane_at(MAX_RINGS) as u64).ok()?;
+        file.set_len(lane_at(MAX_LANES) as u64).ok()?;
         let header = FileHeader::map_own(file.as_fd()).ok()?;
         Some(Scene { file, header })
     }
@@ -73,7 +73,7 @@ thread_local! {
 const CONTROL_WORDS: usize = CONTROL_BYTES / 8;
 const ADDRESS: &[u8] = b"fi_shm://1";
 
-/// Words of the header, the region table and a ring, as a peer may write them: no access leaves the file, and
+/// Words of the header, the region table and a lane, as a peer may write them: no access leaves the file, and
 /// impossible words are refused.
 pub fn shared_file(data: &[u8]) {
     SCENE.with(|scene| {
@@ -87,10 +87,10 @@ pub fn shared_file(data: &[u8]) {
             fence: false,
         };
         scene.header.init(&owner);
-        let ring = Ring::map(scene.file.as_fd(), 0).expect("memory for a ring");
-        ring.init(9, b"peer");
+        let lane = Lane::map(scene.file.as_fd(), 0).expect("memory for a ring");
+        lane.init(9, b"peer");
         let mut inbox = Inbox::default();
-        inbox.add(0, ring, 0, &scene.header);
+        inbox.add(0, lane, 0, &scene.header);
         let mut taker = Taker { mood: 0, bytes: 0 };
         for step in data.chunks(11) {
             let [kind, low, high, word @ ..] = step else { break };
@@ -100,11 +100,11 @@ pub fn shared_file(data: &[u8]) {
             if !written(&scene.header, &inbox, *kind, place, value) {
                 break;
             }
-            let (_, event) = inbox.read_ring(0, &scene.header, &mut taker, 16);
+            let (_, event) = inbox.read_lane(0, &scene.header, &mut taker, 16);
             if let Some((_, help)) = inbox.take_help(0) {
                 assert!(help.cut.at.checked_add(help.cut.len).is_some());
             }
-            if event == RingEvent::Broken || event == RingEvent::Over {
+            if event == LaneEvent::Broken || event == LaneEvent::Over {
                 break;
             }
             looked_at(&scene.header, &inbox, value);
@@ -112,21 +112,21 @@ pub fn shared_file(data: &[u8]) {
     });
 }
 
-/// Writes one word. False: the ring is gone.
+/// Writes one word. False: the lane is gone.
 fn written(header: &FileHeader, inbox: &Inbox, kind: u8, place: usize, value: u64) -> bool {
-    let Some(ring) = inbox.ring(0) else { return false };
+    let Some(lane) = inbox.lane(0) else { return false };
     let cell = place % SMALL.cells() as usize * (CELL / 8);
     match kind % 7 {
         0 => header.set_word(place, value),
         1 => header
             .entry_word(place % layout::MAX_ENTRIES % 64, place / 64 % ENTRY_WORDS)
             .store(value, Ordering::Relaxed),
-        2 => ring.set_word(place % CONTROL_WORDS, value),
-        3 => ring.set_word(CONTROL_WORDS + place, value),
+        2 => lane.set_word(place % CONTROL_WORDS, value),
+        3 => lane.set_word(CONTROL_WORDS + place, value),
         // The control word of a record of the first lap.
-        4 => ring.set_word(CONTROL_WORDS + cell, 1 << 20 | 1 << 16 | (value % 300)),
-        5 => ring.set_word(CONTROL_WORDS + cell, 1 << 20 | 4 << 16 | (value % 10)),
-        _ => ring.set_word(CONTROL_WORDS + cell + 1, value % 300),
+        4 => lane.set_word(CONTROL_WORDS + cell, 1 << 20 | 1 << 16 | (value % 300)),
+        5 => lane.set_word(CONTROL_WORDS + cell, 1 << 20 | 4 << 16 | (value % 10)),
+        _ => lane.set_word(CONTROL_WORDS + cell + 1, value % 300),
     }
     true
 }
@@ -134,7 +134,7 @@ fn written(header: &FileHeader, inbox: &Inbox, kind: u8, place: usize, value: u6
 /// Reads all that an endpoint reads of a peer's file, or of what peers write in its own.
 fn looked_at(header: &FileHeader, inbox: &Inbox, value: u64) {
     let _ = header.check(ADDRESS);
-    assert!(header.used() <= MAX_RINGS && header.entries_used() <= layout::MAX_ENTRIES);
+    assert!(header.used() <= MAX_LANES && header.entries_used() <= layout::MAX_ENTRIES);
     // Beyond its first page, the table has no memory here.
     header.set_entries_used(header.entries_used().min(64));
     for key in [0, 1, value] {
@@ -142,7 +142,7 @@ fn looked_at(header: &FileHeader, inbox: &Inbox, value: u64) {
             assert!(shown.key == key && shown.entry < layout::MAX_ENTRIES && shown.generation % 2 == 1);
         }
     }
-    if let Some((_, address)) = inbox.ring(0).and_then(Ring::claimer) {
+    if let Some((_, address)) = inbox.lane(0).and_then(Lane::claimer) {
         assert!((1..=name::ADDRESS_MAX).contains(&address.len()));
         if let Some(address) = name::normal(&address) {
             let path = name::endpoint_file("/dev/shm".as_ref(), address);
@@ -153,13 +153,13 @@ fn looked_at(header: &FileHeader, inbox: &Inbox, value: u64) {
     }
     let mut rung = Vec::new();
     header.take_bells(&mut rung);
-    assert!(rung.iter().all(|index| *index < MAX_RINGS));
-    // Not if the file claims that very many rings are in use, as looking at all of them takes long.
+    assert!(rung.iter().all(|index| *index < MAX_LANES));
+    // Not if the file claims that very many lanes are in use, as looking at all of them takes long.
     if header.used() <= 256 {
         let _ = (inbox.newcomers(header), inbox.would_find(header));
     }
-    if let Some(ring) = inbox.ring(0) {
-        let _ = take_piece(ring.pieces(), value as u32, TakeFrom::Front);
+    if let Some(lane) = inbox.lane(0) {
+        let _ = take_piece(lane.pieces(), value as u32, TakeFrom::Front);
     }
 }
 

@@ -1,12 +1,12 @@
-//! What a poll does only every few times: events of rings, bells, newly claimed rings, the slow scan over all rings,
+//! What a poll does only every few times: events of lanes, bells, newly claimed lanes, the slow scan over all lanes,
 //! and peers that died.
 //!
 //! Called by `ShmTransport::poll`; `sleeping` uses its check of who is alive.
 
 use super::ShmTransport;
-use super::inbound::RingEvent;
-use super::lane::Ring;
-use super::layout::LOCK_RINGS;
+use super::inbound::LaneEvent;
+use super::lane::Lane;
+use super::layout::LOCK_LANES;
 use super::peers::{Peer, is_alive, living_at};
 use super::sweep;
 use crate::engine::port::{Loss, PeerId, Sink};
@@ -16,7 +16,7 @@ use std::io;
 
 /// Polls from one housekeeping to the next, which looks at the bells.
 const HOUSEKEEPING_EVERY: u32 = 8;
-/// Housekeepings between steps of the slow scan, and rings in a step.
+/// Housekeepings between steps of the slow scan, and lanes in a step.
 const SCAN_EVERY: u32 = 8;
 const SCAN_STEP: usize = 16;
 /// Housekeepings between looks at the clock.
@@ -43,7 +43,7 @@ impl ShmTransport {
                 self.take_up(index, sink);
             }
         }
-        // A bell and the scan may name the same ring, which is read once.
+        // A bell and the scan may name the same lane, which is read once.
         self.rung.sort_unstable();
         self.rung.dedup();
         let done = self.read_rung(sink, budget);
@@ -59,7 +59,7 @@ impl ShmTransport {
         done
     }
 
-    /// Reads the rings that are named, from the one on that had no turn the last time. If a cold one has none again, the hot ones,
+    /// Reads the lanes that are named, from the one on that had no turn the last time. If a cold one has none again, the hot ones,
     /// which each poll reads first, have to wait for their turn as well.
     fn read_rung<S: Sink>(&mut self, sink: &mut S, budget: usize) -> usize {
         let first = self.rung.partition_point(|index| *index <= self.left_out);
@@ -69,7 +69,7 @@ impl ShmTransport {
             if done >= budget && self.inbox.is_cold_with_news(index) {
                 left_out.get_or_insert(index);
             }
-            done += self.read_ring(index, sink, budget.saturating_sub(done));
+            done += self.read_lane(index, sink, budget.saturating_sub(done));
         }
         if let Some(index) = left_out {
             self.left_out = index;
@@ -78,22 +78,22 @@ impl ShmTransport {
         done
     }
 
-    /// Reads one ring, which may be nobody's.
-    fn read_ring<S: Sink>(&mut self, index: usize, sink: &mut S, budget: usize) -> usize {
-        let (done, event) = self.inbox.read_ring(index, &self.own.header, sink, budget);
+    /// Reads one lane, which may be nobody's.
+    fn read_lane<S: Sink>(&mut self, index: usize, sink: &mut S, budget: usize) -> usize {
+        let (done, event) = self.inbox.read_lane(index, &self.own.header, sink, budget);
         self.handle_event(index, event, sink);
         done
     }
 
-    fn handle_event<S: Sink>(&mut self, index: usize, event: RingEvent, sink: &mut S) {
+    fn handle_event<S: Sink>(&mut self, index: usize, event: LaneEvent, sink: &mut S) {
         if let Some((peer, help)) = self.inbox.take_help(index) {
             self.help(peer, &help, sink);
         }
         match event {
-            RingEvent::Nothing | RingEvent::Help => {}
-            RingEvent::Over | RingEvent::Broken => self.drop_ring(index),
-            RingEvent::Moved => self.follow(index),
-            RingEvent::Starved => {
+            LaneEvent::Nothing | LaneEvent::Help => {}
+            LaneEvent::Over | LaneEvent::Broken => self.drop_ring(index),
+            LaneEvent::Moved => self.follow(index),
+            LaneEvent::Starved => {
                 let peer = self.inbox.get_mut(index).map(|inbound| inbound.peer);
                 if let Some(peer) = peer.and_then(|peer| self.peers.get(peer)) {
                     self.own.bell.ring(peer.instance);
@@ -120,10 +120,10 @@ impl ShmTransport {
         }
     }
 
-    /// Maps a ring that was claimed, or puts it off.
-    fn map(&mut self, index: usize) -> Option<Ring> {
-        match Ring::of(self.own.lanes(), self.own.file(), index) {
-            Ok(ring) => Some(ring),
+    /// Maps a lane that was claimed, or puts it off.
+    fn map(&mut self, index: usize) -> Option<Lane> {
+        match Lane::of(self.own.lanes(), self.own.file(), index) {
+            Ok(lane) => Some(lane),
             Err(error) => {
                 self.no_memory(&error);
                 self.inbox.put_off(index);
@@ -134,80 +134,80 @@ impl ShmTransport {
 
     fn drop_ring(&mut self, index: usize) {
         if let Some(peer) = self.inbox.remove(index, &self.own.header, self.own.file()) {
-            self.peers.ring_gone(peer, index);
+            self.peers.lane_gone(peer, index);
         }
     }
 
-    /// Takes up a newly claimed ring, unless an older one of the same address is still there.
+    /// Takes up a newly claimed lane, unless an older one of the same address is still there.
     fn take_up<S: Sink>(&mut self, index: usize, sink: &mut S) {
-        let Some(ring) = self.map(index) else { return };
-        let who = ring
+        let Some(lane) = self.map(index) else { return };
+        let who = lane
             .claimer()
             .and_then(|(instance, address)| Some((instance, self.peers.number(&address)?)));
         let Some((instance, number)) = who.filter(|(instance, _)| *instance != 0) else {
             // Instance or address cannot be: no claimer of ours.
-            return self.inbox.free(index, ring, &self.own.header, self.own.file());
+            return self.inbox.free(index, lane, &self.own.header, self.own.file());
         };
         let Some(peer) = self.peers.get(number) else {
             return;
         };
         if peer.instance != 0 && peer.instance != instance {
             if !self.is_later(index, peer) && self.lives(peer) && !self.claimer_lives(index) {
-                self.take_up_former(number, instance, index, ring, sink);
+                self.take_up_former(number, instance, index, lane, sink);
             } else {
                 self.end(number);
                 self.inbox.put_off(index);
             }
             return;
         }
-        if peer.ending || peer.ring.is_some() || self.peers.has_former(number) {
-            // An older ring of the same sender is emptied first.
+        if peer.ending || peer.lane.is_some() || self.peers.has_former(number) {
+            // An older lane of the same sender is emptied first.
             return self.inbox.put_off(index);
         }
         sink.met(number, self.peers.source(number));
         self.peers.met(number, instance, index);
-        self.inbox.add(index, ring, number, &self.own.header);
+        self.inbox.add(index, lane, number, &self.own.header);
         let out = self.peers.get_mut(number).and_then(|peer| peer.out.as_mut());
         if let (Some(out), Some(inbound)) = (out, self.inbox.get_mut(index)) {
             inbound.open_dialogue(out, self.own.instance);
         }
     }
 
-    /// Takes up the ring of an endpoint that had the address before the one that we are connected to, and is closed:
+    /// Takes up the lane of an endpoint that had the address before the one that we are connected to, and is closed:
     /// its messages were accepted, so they are delivered.
-    fn take_up_former<S: Sink>(&mut self, of: PeerId, instance: u64, index: usize, ring: Ring, sink: &mut S) {
+    fn take_up_former<S: Sink>(&mut self, of: PeerId, instance: u64, index: usize, lane: Lane, sink: &mut S) {
         let Some(former) = self.peers.former(of).filter(|_| !self.peers.has_former(of)) else {
-            return self.inbox.put_off(index); // until the ring of a still earlier endpoint is empty
+            return self.inbox.put_off(index); // until the lane of a still earlier endpoint is empty
         };
         let source = self.peers.source(of);
         // The living endpoint is named too, so that a receive for this address does not end with the earlier one.
         sink.met(of, source);
-        self.take_up_ending(former, instance, index, ring, sink);
+        self.take_up_ending(former, instance, index, lane, sink);
     }
 
-    /// Takes up the ring of a peer that has ended, if we had not seen it yet: what the peer sent comes before its end.
+    /// Takes up the lane of a peer that has ended, if we had not seen it yet: what the peer sent comes before its end.
     fn take_up_last<S: Sink>(&mut self, of: PeerId, sink: &mut S) -> bool {
         let Some(instance) = self.peers.get(of).map(|peer| peer.instance).filter(|known| *known != 0) else {
             return false;
         };
-        // The peer claimed the ring before it closed or died, which was seen before this.
+        // The peer claimed the lane before it closed or died, which was seen before this.
         fence(Ordering::Acquire);
         for index in self.inbox.newcomers(&self.own.header) {
-            let Some(ring) = self.map(index) else { continue };
-            let claimer = ring.claimer().filter(|(life, _)| *life == instance);
+            let Some(lane) = self.map(index) else { continue };
+            let claimer = lane.claimer().filter(|(life, _)| *life == instance);
             if claimer.and_then(|(_, address)| self.peers.number(&address)) == Some(of) {
-                self.take_up_ending(of, instance, index, ring, sink);
+                self.take_up_ending(of, instance, index, lane, sink);
                 return true;
             }
         }
         false
     }
 
-    /// Adds the ring of an endpoint that has ended, to be freed when it is empty.
-    fn take_up_ending<S: Sink>(&mut self, number: PeerId, instance: u64, index: usize, ring: Ring, sink: &mut S) {
+    /// Adds the lane of an endpoint that has ended, to be freed when it is empty.
+    fn take_up_ending<S: Sink>(&mut self, number: PeerId, instance: u64, index: usize, lane: Lane, sink: &mut S) {
         sink.met(number, self.peers.source(number));
         self.peers.met(number, instance, index);
-        self.inbox.add(index, ring, number, &self.own.header);
+        self.inbox.add(index, lane, number, &self.own.header);
         if let Some(inbound) = self.inbox.get_mut(index) {
             inbound.ending = true;
         }
@@ -215,17 +215,17 @@ impl ShmTransport {
         self.polls_to_housekeeping = 1;
     }
 
-    /// Whether a ring was claimed after the one that we have of the same address. An address has one owner at a time,
-    /// so the older ring's owner is dead, even if its lock is held: a child of its process may hold that still.
+    /// Whether a lane was claimed after the one that we have of the same address. An address has one owner at a time,
+    /// so the older lane's owner is dead, even if its lock is held: a child of its process may hold that still.
     fn is_later(&self, index: usize, peer: &Peer) -> bool {
         let claim = |index| self.own.header.claim(index);
-        peer.ring.is_some_and(|known| claim(index) > claim(known))
+        peer.lane.is_some_and(|known| claim(index) > claim(known))
     }
 
     fn report_gone<S: Sink>(&mut self, sink: &mut S) {
         while let Some(peer) = self.peers.ended.pop() {
             if self.take_up_last(peer, sink) {
-                continue; // it is reported when that ring is empty
+                continue; // it is reported when that lane is empty
             }
             let Some(loss) = self.loss_of(peer) else {
                 self.peers.put_off.push(peer);
@@ -236,7 +236,7 @@ impl ShmTransport {
             self.peers.reset(peer);
             self.pending_copies.retain(|pending| pending.peer != peer);
             sink.gone(peer, loss);
-            // Another ring of its address may have waited for this.
+            // Another lane of its address may have waited for this.
             self.inbox.retry(&mut self.rung);
             self.polls_to_housekeeping = 1;
         }
@@ -266,14 +266,14 @@ impl ShmTransport {
         due
     }
 
-    /// Whether the claimer of a ring in our file is alive: its claim is a lock.
+    /// Whether the claimer of a lane in our file is alive: its claim is a lock.
     fn claimer_lives(&self, index: usize) -> bool {
-        shared::is_locked(self.own.file(), LOCK_RINGS + index as i64).unwrap_or(true)
+        shared::is_locked(self.own.file(), LOCK_LANES + index as i64).unwrap_or(true)
     }
 
     pub(super) fn lives(&self, peer: &Peer) -> bool {
-        match peer.ring {
-            Some(ring) => self.claimer_lives(ring),
+        match peer.lane {
+            Some(lane) => self.claimer_lives(lane),
             None => is_alive(&self.config.dir, &peer.address, peer.instance),
         }
     }
@@ -290,7 +290,7 @@ impl ShmTransport {
             out.forget_closed();
         }
         let Some(peer) = self.peers.get(number) else { return };
-        if peer.ring.is_some_and(|ring| self.inbox.take_delivered(ring)) {
+        if peer.lane.is_some_and(|lane| self.inbox.take_delivered(lane)) {
             return;
         }
         let closed = peer.out.as_ref().is_some_and(|out| out.is_closed());
@@ -303,8 +303,8 @@ impl ShmTransport {
     /// bell.
     pub(super) fn end(&mut self, number: PeerId) {
         self.peers.end(number, &mut self.inbox);
-        if let Some(ring) = self.peers.get(number).and_then(|peer| peer.ring) {
-            self.own.header.ring_bell(ring);
+        if let Some(lane) = self.peers.get(number).and_then(|peer| peer.lane) {
+            self.own.header.ring_bell(lane);
         }
         self.polls_to_housekeeping = 1;
     }

@@ -1,7 +1,7 @@
 //! What is where in an endpoint's file, and the atomics of its header, by which processes find each other there.
 //!
 //! The file is sparse: addresses are kept for very many senders, memory is given to those that there are. Whoever
-//! claims a ring allocates that memory before it touches it, so a full file system is an error and not a SIGBUS. In
+//! claims a lane allocates that memory before it touches it, so a full file system is an error and not a SIGBUS. In
 //! this order:
 //!
 //! | part | for each sender | memory is allocated by |
@@ -40,17 +40,17 @@ const LAYOUT: u64 = 19;
 const VERSION: u64 = LAYOUT << 16 | wire::VERSION as u64;
 
 /// Senders that an endpoint can have at once: more than a machine has processes. It costs addresses only.
-pub(super) const MAX_RINGS: usize = 1 << 17;
+pub(super) const MAX_LANES: usize = 1 << 17;
 
 /// A page of the file, behind all others, that only the owner maps: /proc/PID/maps shows by it who the owner is
 /// (`proof`). It is never touched.
 pub(super) const OWNER_AT: u64 = 20 << 30;
 
-// Bytes of the file that are locked: by the owner while it lives, by whoever removes the file, and from `LOCK_RINGS` on
-// one for each ring, by its sender.
+// Bytes of the file that are locked: by the owner while it lives, by whoever removes the file, and from `LOCK_LANES` on
+// one for each lane, by its sender.
 pub(super) const LOCK_LIFE: i64 = 0;
 pub(super) const LOCK_REMOVE: i64 = 1;
-pub(super) const LOCK_RINGS: i64 = 64;
+pub(super) const LOCK_LANES: i64 = 64;
 
 // The header.
 const AT_MAGIC: usize = 0;
@@ -72,8 +72,8 @@ const AT_DIRECT_ACCESS: usize = 13 * LINE;
 const AT_FIRST_FREE: usize = 14 * LINE;
 const AT_POLLS: usize = 15 * LINE;
 const HEADER_BYTES: usize = 16 * LINE;
-/// Words of bells, a bit for each ring; and of bits that say which of those words have news.
-const BELLS: usize = MAX_RINGS / 64;
+/// Words of bells, a bit for each lane; and of bits that say which of those words have news.
+const BELLS: usize = MAX_LANES / 64;
 const RUNG: usize = BELLS / 64;
 const _: () = assert!(AT_ADDRESS + ADDRESS_MAX <= AT_RUNG && AT_RUNG + RUNG * 8 <= AT_ENTRIES_USED);
 
@@ -149,7 +149,7 @@ pub(super) const ENTRY_WORDS: usize = 6;
 
 // A line for each region, of which `ENTRY_WORDS` words are used.
 fn table_at() -> usize {
-    states_at() + whole_pages(MAX_RINGS * size_of::<u32>())
+    states_at() + whole_pages(MAX_LANES * size_of::<u32>())
 }
 
 fn marks_at() -> usize {
@@ -158,7 +158,7 @@ fn marks_at() -> usize {
 
 /// Where the lanes begin.
 pub(super) fn lanes_at() -> usize {
-    marks_at() + whole_pages(MAX_RINGS * LINE)
+    marks_at() + whole_pages(MAX_LANES * LINE)
 }
 
 /// A file that is shorter is no endpoint's.
@@ -177,7 +177,7 @@ pub(super) fn allocate_header(fd: BorrowedFd<'_>) -> io::Result<()> {
     allocate_state(fd, 0)
 }
 
-/// Allocates the bell and the state of a ring.
+/// Allocates the bell and the state of a lane.
 fn allocate_state(fd: BorrowedFd<'_>, index: usize) -> io::Result<()> {
     shared::allocate(fd, (bells_at() + index / 64 * 8) as u64, 8)?;
     shared::allocate(fd, (states_at() + index * 4) as u64, 4)
@@ -185,11 +185,11 @@ fn allocate_state(fd: BorrowedFd<'_>, index: usize) -> io::Result<()> {
 
 /// Maps all lanes, for the owner.
 pub(super) fn map_lanes(fd: BorrowedFd<'_>) -> io::Result<Arc<FileMap>> {
-    let len = MAX_RINGS * super::lane::LANE_BYTES;
+    let len = MAX_LANES * super::lane::LANE_BYTES;
     FileMap::new(fd, lanes_at() as u64, len).map(Arc::new)
 }
 
-/// The state of a ring: free, or the number of its claim. Numbers are never used again in one file, so they tell which
+/// The state of a lane: free, or the number of its claim. Numbers are never used again in one file, so they tell which
 /// of two claims is the later one.
 pub(super) type Claim = Option<NonZeroU32>;
 
@@ -234,7 +234,7 @@ pub(super) struct AccessMark {
 unsafe impl Send for AccessMark {}
 
 impl AccessMark {
-    /// Allocates and maps the mark, for the claimer of this ring.
+    /// Allocates and maps the mark, for the claimer of this lane.
     pub(super) fn map(fd: BorrowedFd<'_>, index: usize) -> io::Result<AccessMark> {
         let mark_at = marks_at() + index * LINE;
         shared::allocate(fd, mark_at as u64, LINE as u64)?;
@@ -265,7 +265,7 @@ pub(super) enum Unfit {
 impl FileHeader {
     /// With all access marks, as the region table's owner needs them.
     pub(super) fn map(fd: BorrowedFd<'_>) -> io::Result<FileHeader> {
-        let marks = FileMap::new(fd, marks_at() as u64, MAX_RINGS * LINE)?;
+        let marks = FileMap::new(fd, marks_at() as u64, MAX_LANES * LINE)?;
         Ok(FileHeader {
             marks: Some(marks),
             ..FileHeader::map_for_sender(fd)?
@@ -352,16 +352,16 @@ impl FileHeader {
         self.map.word(AT_ATTENTION)
     }
 
-    /// All rings that were ever claimed have a lower index.
+    /// All lanes that were ever claimed have a lower index.
     pub(super) fn used(&self) -> usize {
-        (self.map.word(AT_USED).load(Ordering::Acquire) as usize).min(MAX_RINGS)
+        (self.map.word(AT_USED).load(Ordering::Acquire) as usize).min(MAX_LANES)
     }
 
     pub(super) fn raise_used(&self, used: usize) {
         self.map.word(AT_USED).fetch_max(used as u64, Ordering::Release);
     }
 
-    /// Tells the owner that a ring has news.
+    /// Tells the owner that a lane has news.
     pub(super) fn ring_bell(&self, index: usize) {
         bells::ring(self, index);
     }
@@ -371,24 +371,24 @@ impl FileHeader {
         bells::has_rung(self, self.used())
     }
 
-    /// Whether the bell of one of the first rings seems to be rung, which is all of them but in a job of thousands.
+    /// Whether the bell of one of the first lanes seems to be rung, which is all of them but in a job of thousands.
     #[inline]
     pub(super) fn seems_rung(&self) -> bool {
         self.rung(0).looks_set()
     }
 
-    /// Clears the bells, and adds the rings that had rung.
+    /// Clears the bells, and adds the lanes whose bells were rung.
     pub(super) fn take_bells(&self, rung: &mut Vec<usize>) {
         bells::take(self, self.used(), rung);
     }
 
     fn state_word(&self, index: usize) -> &AtomicU32 {
-        assert!(index < MAX_RINGS);
+        assert!(index < MAX_LANES);
         // SAFETY: within the mapping, as asserted, and aligned; every process uses it as an atomic.
         unsafe { &*self.states.as_ptr().add(index * 4).cast::<AtomicU32>() }
     }
 
-    /// Allocates the state of a ring, unless an earlier claimer did.
+    /// Allocates the state of a lane, unless an earlier claimer did.
     pub(super) fn allocate_state(&self, fd: BorrowedFd<'_>, index: usize) -> io::Result<()> {
         let is_first_page = index * size_of::<u32>() < shared::page_size();
         if is_first_page || index < self.used() {
@@ -397,9 +397,9 @@ impl FileHeader {
         allocate_state(fd, index)
     }
 
-    /// No ring below this is free: where a claimer begins to look. Only the owner writes it.
+    /// No lane below this is free: where a claimer begins to look. Only the owner writes it.
     pub(super) fn first_free(&self) -> usize {
-        (self.map.word(AT_FIRST_FREE).load(Ordering::Relaxed) as usize).min(MAX_RINGS)
+        (self.map.word(AT_FIRST_FREE).load(Ordering::Relaxed) as usize).min(MAX_LANES)
     }
 
     pub(super) fn set_first_free(&self, index: usize) {
@@ -421,11 +421,11 @@ impl FileHeader {
         self.state_word(index).store(0, Ordering::Release);
     }
 
-    /// The access mark of a ring's sender, for the owner; None: no such ring. The ring must be claimed, or the mark may
+    /// The access mark of a lane's sender, for the owner; None: no such lane. The lane must be claimed, or the mark may
     /// have no memory.
     pub(super) fn mark(&self, index: usize) -> Option<&AtomicU64> {
         let marks = self.marks.as_ref()?;
-        (index < MAX_RINGS).then(|| marks.word(index * LINE))
+        (index < MAX_LANES).then(|| marks.word(index * LINE))
     }
 
     /// Not 0 once any peer has worked on the owner's memory directly.

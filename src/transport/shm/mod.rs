@@ -3,7 +3,7 @@
 //! **A message.** Each endpoint owns one file in /dev/shm (`endpoint_file`, `layout`, `name`). The first push to a peer
 //! claims a lane there (`outbound`, `lane`); nothing is negotiated, so the packet is on its way when `push` returns. A
 //! lane is a ring of cache lines with one producer and one consumer (`ring`): 16 lines at first, 1024 if needed. The
-//! receiver polls the rings that were active lately, and finds the others by the bells that their senders ring
+//! receiver polls the lanes that were active lately, and finds the others by the bells that their senders ring
 //! (`inbound`, `delivery`); it gives lines back, as credit, a part of a ring at a time. Two that answer each other use the same
 //! lines by turns (`dialogue`). `housekeeping` does the rest, every eighth poll.
 //!
@@ -72,7 +72,7 @@ use config::{MAX_BODY, MAX_WRITE};
 use core::sync::atomic::{Ordering, fence};
 use dual_copy::{PeerMemory, PendingCopy};
 use endpoint_file::EndpointFile;
-use inbound::{Inbox, RingEvent};
+use inbound::{Inbox, LaneEvent};
 use outbound::{ConnectError, Outbound, Written};
 use peers::Peers;
 use region_table::RegionTable;
@@ -95,12 +95,12 @@ pub struct ShmTransport {
     housekeepings: u32,
     /// When peers were last checked for being alive, in ms.
     last_check: u64,
-    /// Rings that the next housekeeping reads.
+    /// Lanes whose bells were rung, which the next housekeeping reads.
     rung: Vec<usize>,
     /// The first of them that had no turn, the last time there were too many.
     left_out: usize,
-    /// What is to be done about rings that were read. Empty between polls.
-    events: Vec<(usize, RingEvent)>,
+    /// What is to be done about lanes that were read. Empty between polls.
+    events: Vec<(usize, LaneEvent)>,
     /// Peers towards which a push found the ring full. `sleeping` asks them to wake us when there is room.
     starved: Vec<PeerId>,
     /// Dual copies of which the helper has not done its part yet.
@@ -125,8 +125,8 @@ impl Drop for ShmTransport {
     }
 }
 
-/// For so long after a ring in a peer's file was not to be had, none is asked for to answer it.
-const NO_RING_MS: u64 = 20;
+/// For so long after a lane in a peer's file was not to be had, none is asked for to answer it.
+const NO_LANE_MS: u64 = 20;
 
 impl ShmTransport {
     /// Makes the endpoint that others reach by `address`.
@@ -163,8 +163,8 @@ impl ShmTransport {
     /// Connects to a peer on the first push to it. Answers are tried again in each poll, which the kernel need not hear of.
     #[cold]
     fn connect_to_push(&mut self, to: PeerId, packet: Packet) -> Result<&mut Outbound, Push> {
-        let tried_ms = self.peers.get(to).and_then(|peer| peer.no_ring_ms);
-        if packet.is_answer() && tried_ms.is_some_and(|tried| clock::monotonic_ms() < tried + NO_RING_MS) {
+        let tried_ms = self.peers.get(to).and_then(|peer| peer.no_lane_ms);
+        if packet.is_answer() && tried_ms.is_some_and(|tried| clock::monotonic_ms() < tried + NO_LANE_MS) {
             return Err(Push::NoMemory);
         }
         self.connect_out(to)
@@ -177,7 +177,7 @@ impl ShmTransport {
             return Err(Push::Gone);
         }
         let stranger = peer.instance == 0;
-        let tried_ms = peer.no_ring_ms.take();
+        let tried_ms = peer.no_lane_ms.take();
         // What is missing is said once.
         let quiet = tried_ms.map(|_| Config {
             warn: |_| {},
@@ -189,8 +189,8 @@ impl ShmTransport {
                 out.warn = self.config.warn;
                 out
             }
-            Err(ConnectError::NoRing) => {
-                peer.no_ring_ms = Some(clock::monotonic_ms());
+            Err(ConnectError::NoLane) => {
+                peer.no_lane_ms = Some(clock::monotonic_ms());
                 return Err(Push::NoMemory);
             }
             Err(ConnectError::Nobody) if stranger => return Err(Push::Unreachable(Unreached::Nobody)),
@@ -200,7 +200,7 @@ impl ShmTransport {
         peer.instance = out.instance();
         let peer = self.peers.get_mut(to).ok_or(Push::Unreachable(Unreached::Nobody))?;
         let out = peer.out.insert(out);
-        if let Some(inbound) = peer.ring.and_then(|ring| self.inbox.get_mut(ring)) {
+        if let Some(inbound) = peer.lane.and_then(|lane| self.inbox.get_mut(lane)) {
             inbound.open_dialogue(out, self.own.instance);
         }
         Ok(out)

@@ -28,9 +28,9 @@ pub(super) struct Peer {
     /// The instance of the endpoint that we know by this address; 0 for none yet.
     pub instance: u64,
     pub out: Option<Outbound>,
-    /// The peer's ring in our file.
-    pub ring: Option<usize>,
-    /// The peer is dead; the engine is told when its ring is empty.
+    /// The peer's lane in our file.
+    pub lane: Option<usize>,
+    /// The peer is dead; the engine is told when its lane is empty.
     pub ending: bool,
     /// The number for earlier endpoints of this address, one at a time.
     pub former: Option<PeerId>,
@@ -40,8 +40,8 @@ pub(super) struct Peer {
     pub starved: bool,
     /// The number of the last dual copy that we asked the peer for.
     pub last_dual_copy: u32,
-    /// When a ring in its file was last not to be had; answers are tried again and again.
-    pub no_ring_ms: Option<u64>,
+    /// When a lane in its file was last not to be had; answers are tried again and again.
+    pub no_lane_ms: Option<u64>,
 }
 
 /// Up to this many peers, unused numbers are not looked for.
@@ -80,12 +80,12 @@ impl Peers {
             address,
             instance: 0,
             out: None,
-            ring: None,
+            lane: None,
             ending: is_former,
             former: None,
             is_former,
             starved: false,
-            no_ring_ms: None,
+            no_lane_ms: None,
             last_dual_copy: 0,
         };
         if let Some(number) = self.free.pop() {
@@ -105,7 +105,7 @@ impl Peers {
     /// Frees the numbers of peers that are not connected either way, unless the engine holds them. Returns which.
     pub(super) fn reuse(&mut self, held: &dyn Fn(PeerId) -> bool) -> Vec<PeerId> {
         let over: HashSet<PeerId> = self.ended.iter().copied().collect();
-        let is_idle = |peer: &Peer| peer.instance == 0 && peer.out.is_none() && peer.ring.is_none() && !peer.starved;
+        let is_idle = |peer: &Peer| peer.instance == 0 && peer.out.is_none() && peer.lane.is_none() && !peer.starved;
         let stays = |number: PeerId, peer: &Peer| over.contains(&number) || held(number) || !is_idle(peer);
         let numbered = || (0..).zip(&self.table).filter(|(_, peer)| !peer.address.is_empty());
         let kept = numbered().filter(|(number, peer)| stays(*number, peer));
@@ -171,11 +171,11 @@ impl Peers {
         self.table.len()
     }
 
-    /// A peer claimed a ring of ours.
-    pub(super) fn met(&mut self, peer: PeerId, instance: u64, ring: usize) {
+    /// A peer claimed a lane of ours.
+    pub(super) fn met(&mut self, peer: PeerId, instance: u64, lane: usize) {
         if let Some(entry) = self.table.get_mut(peer as usize) {
             entry.instance = instance;
-            entry.ring = Some(ring);
+            entry.lane = Some(lane);
         }
     }
 
@@ -189,19 +189,19 @@ impl Peers {
         }
         entry.ending = true;
         entry.out = None;
-        match entry.ring.and_then(|ring| inbox.get_mut(ring)) {
-            Some(ring) => ring.ending = true,
+        match entry.lane.and_then(|lane| inbox.get_mut(lane)) {
+            Some(lane) => lane.ending = true,
             None => self.ended.push(peer),
         }
     }
 
-    /// A peer's ring was freed, so the peer has ended.
-    pub(super) fn ring_gone(&mut self, peer: PeerId, ring: usize) {
+    /// A peer's lane was freed, so the peer has ended.
+    pub(super) fn lane_gone(&mut self, peer: PeerId, lane: usize) {
         let Some(entry) = self.table.get_mut(peer as usize) else {
             return;
         };
-        if entry.ring == Some(ring) {
-            entry.ring = None;
+        if entry.lane == Some(lane) {
+            entry.lane = None;
             entry.out = None;
             entry.ending = true;
             self.ended.push(peer);
@@ -214,7 +214,7 @@ impl Peers {
             entry.instance = 0;
             entry.ending = entry.is_former;
             entry.out = None;
-            entry.ring = None;
+            entry.lane = None;
             entry.last_dual_copy = 0;
         }
     }

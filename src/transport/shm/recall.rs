@@ -80,17 +80,17 @@ impl Outbound {
             return None;
         }
         let looks = self.header.polls().load(Ordering::Relaxed);
-        let seen = self.ring.rows().seen();
+        let seen = self.lane.rows().seen();
         let unread = self.unread(seen, judge)?;
         let ours = self.first_of_ours(seen);
         let staying = unread
             .iter()
             .filter_map(|one| one.staying(ours))
             .map(|(_, record)| record);
-        if !self.producer.fit_behind(self.ring.rows(), ours, staying) {
+        if !self.producer.fit_behind(self.lane.rows(), ours, staying) {
             return None;
         }
-        let words = *self.ring.rows();
+        let words = *self.lane.rows();
         let done = exclusion::take_back(&words, seen, barrier::everywhere, || self.carry_out(seen, &unread));
         self.idle_since = done.map(|_| looks);
         done
@@ -109,9 +109,9 @@ impl Outbound {
         while reader.position() < tail {
             let in_small = self.small_ring_end.is_some_and(|end| reader.position() <= end);
             let rows = if in_small {
-                self.ring.small_rows()
+                self.lane.small_rows()
             } else {
-                *self.ring.rows()
+                *self.lane.rows()
             };
             let record = match reader.next(&rows) {
                 Ok(record) => record?,
@@ -182,7 +182,7 @@ impl Outbound {
             return done;
         }
         // What may stay is written anew behind what has been read, so that all lines of the rest are free again.
-        self.producer.rewind(self.ring.rows(), ours);
+        self.producer.rewind(self.lane.rows(), ours);
         left.iter()
             .for_each(|(form, header, body)| self.put_back(*form, *header, body));
         self.ordered_until = seen;
@@ -190,7 +190,7 @@ impl Outbound {
     }
 
     fn put_back(&mut self, form: Form, header: [u64; 4], body: &[u8]) {
-        let rows = *self.ring.rows();
+        let rows = *self.lane.rows();
         // There is room, as was seen, unless the peer writes nonsense where it gives lines back.
         let Ok(Some(slot)) = self.producer.reserve_behind(&rows, form, body.len()) else {
             return;

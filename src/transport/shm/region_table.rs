@@ -14,7 +14,7 @@
 //! Called through `Mirror` by `util::regions`, whenever a region of the domain changes.
 
 use super::endpoint_file::EndpointFile;
-use super::layout::{self, FileHeader, LOCK_RINGS, MAX_ENTRIES};
+use super::layout::{self, FileHeader, LOCK_LANES, MAX_ENTRIES};
 use crate::sys::forks::ParentFd;
 use crate::sys::{barrier, shared};
 use crate::util::regions::{Mirror, Region, Rights};
@@ -189,24 +189,24 @@ impl RegionTable {
         }
         barrier::everywhere();
         let start = Instant::now();
-        (0..self.header.used()).all(|ring| match self.mark(ring) {
-            Some(mark) if is_at(mark, entry) => self.waits_for(ring, mark, start, patience),
+        (0..self.header.used()).all(|lane| match self.mark(lane) {
+            Some(mark) if is_at(mark, entry) => self.waits_for(lane, mark, start, patience),
             _ => true,
         })
     }
 
-    /// The mark of the ring's claimer.
-    fn mark(&self, ring: usize) -> Option<u64> {
-        self.header.claim(ring)?;
-        self.header.mark(ring).map(|mark| mark.load(Ordering::Acquire))
+    /// The mark of the lane's claimer.
+    fn mark(&self, lane: usize) -> Option<u64> {
+        self.header.claim(lane)?;
+        self.header.mark(lane).map(|mark| mark.load(Ordering::Acquire))
     }
 
     /// Waits until a peer has left our memory, or is dead, as it cannot be stopped there. False: out of patience.
     #[cold]
-    fn waits_for(&self, ring: usize, mark: u64, start: Instant, patience: Duration) -> bool {
+    fn waits_for(&self, lane: usize, mark: u64, start: Instant, patience: Duration) -> bool {
         let (mut asked, mut nap) = (Instant::now(), FIRST_NAP);
         for spin in 0u32.. {
-            if self.mark(ring) != Some(mark) {
+            if self.mark(lane) != Some(mark) {
                 return true;
             }
             if spin < SPINS {
@@ -214,12 +214,12 @@ impl RegionTable {
                 continue;
             }
             if start.elapsed() >= patience {
-                return !self.lives(ring);
+                return !self.lives(lane);
             }
             std::thread::sleep(nap);
             nap = (nap * 2).min(LAST_NAP);
             if asked.elapsed() > ASK_EVERY {
-                if !self.lives(ring) {
+                if !self.lives(lane) {
                     return true;
                 }
                 asked = Instant::now();
@@ -228,8 +228,8 @@ impl RegionTable {
         false
     }
 
-    fn lives(&self, ring: usize) -> bool {
-        shared::is_locked(self.file.as_fd(), LOCK_RINGS + ring as i64).unwrap_or(true)
+    fn lives(&self, lane: usize) -> bool {
+        shared::is_locked(self.file.as_fd(), LOCK_LANES + lane as i64).unwrap_or(true)
     }
 }
 

@@ -129,7 +129,7 @@ impl ShmTransport {
         let started = inbound.as_mut().and_then(|inbound| inbound.speeds.start_fetch(len));
         let got = fetch();
         if let (Some(inbound), Some(started), Get::Done) = (inbound, started, got) {
-            inbound.speeds.fetched(&inbound.ring, len, started.elapsed());
+            inbound.speeds.fetched(&inbound.lane, len, started.elapsed());
         }
         got
     }
@@ -162,8 +162,8 @@ impl ShmTransport {
     }
 
     fn inbound_of(&mut self, peer: PeerId) -> Option<&mut Inbound> {
-        let ring = self.peers.get(peer)?.ring?;
-        self.inbox.get_mut(ring)
+        let lane = self.peers.get(peer)?.lane?;
+        self.inbox.get_mut(lane)
     }
 }
 
@@ -199,12 +199,12 @@ impl Outbound {
 
     /// How quickly bodies go through our ring, as the peer has found out.
     pub(super) fn copies(&self) -> Copies {
-        Copies::of(self.ring.copies().load(Ordering::Relaxed))
+        Copies::of(self.lane.copies().load(Ordering::Relaxed))
     }
 
     /// How quickly what we say comes to the peer, as it has found out.
     pub(super) fn copies_by_turns(&self) -> Copies {
-        Copies::of(self.ring.copies_by_turns().load(Ordering::Relaxed))
+        Copies::of(self.lane.copies_by_turns().load(Ordering::Relaxed))
     }
 
     /// Whether bodies come to the peer quickly enough for a packet, or it is time to try one.
@@ -244,13 +244,13 @@ impl Outbound {
     /// Looks as long as the peer goes on reading.
     #[cold]
     fn watch_reading(&self) -> bool {
-        let (mut taken, mut in_vain) = (self.ring.rows().taken(), 0);
+        let (mut taken, mut in_vain) = (self.lane.rows().taken(), 0);
         for _ in 0..LOOKS_AT_MOST {
             core::hint::spin_loop();
             if self.may_go_ahead() {
                 return true;
             }
-            let now = self.ring.rows().taken();
+            let now = self.lane.rows().taken();
             in_vain = if now == taken { in_vain + 1 } else { 0 };
             taken = now;
             if in_vain > LOOKS_IN_VAIN {

@@ -50,12 +50,12 @@ impl ShmTransport {
     /// How a long message of this peer, named by its get, comes best.
     pub(super) fn way_of(&mut self, from: PeerId, message: Token) -> Way {
         let peer = self.peers.get(from).filter(|_| self.config.stream);
-        let Some((out, ring)) = peer.and_then(|peer| Some((peer.out.as_ref()?, peer.ring?))) else {
+        let Some((out, lane)) = peer.and_then(|peer| Some((peer.out.as_ref()?, peer.lane?))) else {
             return Way::Kernel;
         };
         let polls = out.header.polls().load(Ordering::Relaxed);
         let plenty = || shared::is_half_free(&self.config.dir);
-        let inbound = self.inbox.get_mut(ring);
+        let inbound = self.inbox.get_mut(lane);
         inbound.map_or(Way::Kernel, |inbound| inbound.way_of(message, polls, plenty))
     }
 }

@@ -24,7 +24,7 @@ mod room;
 mod sides;
 mod words;
 
-use super::lane::{DIALOGUE_BYTES, LargeMap, Ring};
+use super::lane::{DIALOGUE_BYTES, Lane, LargeMap};
 use super::ring::LINE;
 use crate::engine::wire::{Packet, flag};
 use crate::sys::shared::FileMap;
@@ -99,7 +99,7 @@ unsafe impl Sync for Dialogue {}
 
 impl Dialogue {
     /// In this lane. `first`: this side has claimed the lane, and so has the first turn.
-    pub(super) fn new(lane: &Ring, first: bool) -> Dialogue {
+    pub(super) fn new(lane: &Lane, first: bool) -> Dialogue {
         let (lines, map, long) = lane.dialogue();
         Dialogue {
             lines,
@@ -264,7 +264,7 @@ impl Dialogue {
         len > SHORT && len <= LONGEST && self.room().is_none()
     }
 
-    /// See `Ring::room_wanted`.
+    /// See `Lane::room_wanted`.
     pub(super) fn room_wanted(&self) -> &AtomicU64 {
         // SAFETY: a word of the lane that has the dialogue, mapped as its lines are, and only used atomically.
         unsafe { self.room_wanted.as_ref() }
@@ -473,7 +473,7 @@ unsafe fn line_of(room: NonNull<u8>, part: usize) -> *mut u8 {
 }
 
 /// Before the room of a lane is used: no part is there.
-pub(super) fn clear_room(lane: &Ring) {
+pub(super) fn clear_room(lane: &Lane) {
     let Some(room) = lane.dialogue_room() else { return };
     for part in 1..PARTS {
         // SAFETY: there are as many parts. Their words are aligned, and only used atomically.

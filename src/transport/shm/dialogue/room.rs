@@ -58,7 +58,7 @@ impl Outbound {
     #[inline(always)]
     pub(in super::super) fn heed_wish_for_room(&mut self) {
         // The word is in a line that is read with each push anyway.
-        if self.ring.room_wanted().load(Ordering::Relaxed) != 0 && !self.room_wish.heeded {
+        if self.lane.room_wanted().load(Ordering::Relaxed) != 0 && !self.room_wish.heeded {
             self.room_wish.heeded = true;
             self.make_dialogue_room();
         }
@@ -66,7 +66,7 @@ impl Outbound {
 
     #[cold]
     fn make_dialogue_room(&mut self) {
-        if !self.ring.is_large() && shared::is_half_free(&self.path) {
+        if !self.lane.is_large() && shared::is_half_free(&self.path) {
             self.enlarge();
         }
     }

@@ -98,7 +98,7 @@ impl Outbound {
         }
         if let Some(started) = started {
             let took = copy_speed::per_byte(len, started.elapsed());
-            self.ring.saying().store(took, Ordering::Relaxed);
+            self.lane.saying().store(took, Ordering::Relaxed);
         }
         self.said.parts = dialogue.parts();
         self.said.of_turn = part + 1;
@@ -120,7 +120,7 @@ impl Outbound {
     #[inline(always)]
     pub(in super::super) fn is_heard(&self) -> bool {
         // SYNC POINT heard: acquire.
-        self.said.parts == 0 || self.ring.heard().load(Ordering::Acquire) >= self.said.parts
+        self.said.parts == 0 || self.lane.heard().load(Ordering::Acquire) >= self.said.parts
     }
 
     /// Which parts of our last turn the peer has not read.
@@ -129,7 +129,7 @@ impl Outbound {
             return 0..0;
         }
         let (parts, of_turn) = (self.said.parts, self.said.of_turn);
-        let heard = self.ring.heard().load(Ordering::Acquire);
+        let heard = self.lane.heard().load(Ordering::Acquire);
         // The peer may have written anything.
         let is_begun = heard >> PART_BITS == (parts - 1) >> PART_BITS;
         let first = if is_begun {
@@ -190,18 +190,18 @@ impl Inbound {
         dialogue.heard(goes_on);
         if let Some(started) = started {
             self.speeds
-                .copied_of_turn(&self.ring, len, started.elapsed(), is_answer_in_parts(words));
+                .copied_of_turn(&self.lane, len, started.elapsed(), is_answer_in_parts(words));
         }
         Delivery::Done
     }
 
-    /// Both sides have a ring: whose instance is the smaller one has the dialogue in the lane that it has in the other's file.
+    /// Both sides have a lane: whose instance is the smaller one has the dialogue in the lane that it has in the other's file.
     pub(in super::super) fn open_dialogue(&mut self, out: &mut Outbound, own_instance: u64) {
-        if self.ending || out.instance() != self.ring.claimed_by() {
+        if self.ending || out.instance() != self.lane.claimed_by() {
             return;
         }
         if own_instance < out.instance() {
-            self.dialogue = Some(Arc::new(Dialogue::new(&out.ring, true)));
+            self.dialogue = Some(Arc::new(Dialogue::new(&out.lane, true)));
         }
         out.dialogue = self.dialogue.clone();
     }

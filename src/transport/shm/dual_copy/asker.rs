@@ -6,7 +6,7 @@
 use super::super::ShmTransport;
 use super::super::direct_access::RemoteRange;
 use super::super::get;
-use super::super::lane::Ring;
+use super::super::lane::Lane;
 use super::super::layout::CLOSED;
 use super::super::outbound::{Outbound, Written};
 use super::helper::{RequestedMemory, encode_request};
@@ -106,7 +106,7 @@ impl ShmTransport {
             Asked::Nobody => return Some(Get::Gone),
         };
         let peer = self.peers.get_mut(from)?;
-        let (ring, out) = (self.inbox.ring(peer.ring?)?, peer.out.as_mut()?);
+        let (lane, out) = (self.inbox.lane(peer.lane?)?, peer.out.as_mut()?);
         let mut pending = PendingCopy {
             peer: from,
             token,
@@ -117,11 +117,11 @@ impl ShmTransport {
             front: 0,
             ok: true,
         };
-        if !pending.copy_front(ring, out) {
+        if !pending.copy_front(lane, out) {
             return Some(Get::Gone);
         }
         for _ in 0..SPINS {
-            if let Some(got) = pending.result(ring, out) {
+            if let Some(got) = pending.result(lane, out) {
                 return Some(got);
             }
             core::hint::spin_loop();
@@ -133,8 +133,8 @@ impl ShmTransport {
     /// Lays the pieces out and asks the peer to copy from the back. None: it cannot be asked now.
     fn ask_to_help(&mut self, from: PeerId, memory: &PeerMemory, local: &UserIov, cut: &Cut) -> Option<Asked> {
         let peer = self.peers.get_mut(from)?;
-        let (ring, out) = (self.inbox.ring(peer.ring?)?, peer.out.as_mut()?);
-        let helper = HelperWord::of(ring.helped().load(Ordering::Acquire));
+        let (lane, out) = (self.inbox.lane(peer.lane?)?, peer.out.as_mut()?);
+        let helper = HelperWord::of(lane.helped().load(Ordering::Acquire));
         if peer.last_dual_copy != 0 && !(helper.is_over && helper.number == peer.last_dual_copy) {
             return None; // the peer has not read our last request yet
         }
@@ -144,7 +144,7 @@ impl ShmTransport {
         let (words, body) = encode_request(number, cut, &ours, &memory.requested())?;
         // SYNC POINT pieces: stored before the request, which is published with a release.
         let left = PiecesLeft { number, front: 0, back };
-        ring.pieces().store(left.word(), Ordering::Release);
+        lane.pieces().store(left.word(), Ordering::Release);
         match out.push_words(words, &body) {
             Written::Done => peer.last_dual_copy = number,
             Written::Full | Written::TooLong => return None,
@@ -163,11 +163,11 @@ impl ShmTransport {
         let (peers, inbox) = (&mut self.peers, &self.inbox);
         self.pending_copies.retain(|pending| {
             let peer = peers.get_mut(pending.peer);
-            let ends = peer.and_then(|peer| Some((inbox.ring(peer.ring?)?, peer.out.as_mut()?)));
-            let Some((ring, out)) = ends else {
+            let ends = peer.and_then(|peer| Some((inbox.lane(peer.lane?)?, peer.out.as_mut()?)));
+            let Some((lane, out)) = ends else {
                 return true; // the peer is ending, which ends the copy when it is reported
             };
-            let got = pending.result(ring, out);
+            let got = pending.result(lane, out);
             if let Some(got) = got {
                 let copied = got == Get::Done && !out.is_closed();
                 sink.finished(pending.token, if copied { Ok(()) } else { Err(NotDone::AskPeer) });
@@ -205,10 +205,10 @@ impl ShmTransport {
         let Some(peer) = self.peers.get(pending.peer) else {
             return false;
         };
-        let Some(ring) = peer.ring.and_then(|ring| self.inbox.ring(ring)) else {
+        let Some(lane) = peer.lane.and_then(|lane| self.inbox.lane(lane)) else {
             return false;
         };
-        let helper = HelperWord::of(ring.helped().load(Ordering::Acquire));
+        let helper = HelperWord::of(lane.helped().load(Ordering::Acquire));
         // A helper that has only just taken a piece has not written its word for this copy yet: it counts as helping.
         !(helper.is_over && helper.number == pending.number) && self.lives(peer)
     }
@@ -226,8 +226,8 @@ impl ShmTransport {
 
 impl PendingCopy {
     /// Copies from the front until no piece is left to take. False: the peer is gone.
-    fn copy_front(&mut self, ring: &Ring, out: &mut Outbound) -> bool {
-        while let Some(piece) = take_piece(ring.pieces(), self.number, TakeFrom::Front) {
+    fn copy_front(&mut self, lane: &Lane, out: &mut Outbound) -> bool {
+        while let Some(piece) = take_piece(lane.pieces(), self.number, TakeFrom::Front) {
             if piece != self.front || piece >= self.cut.count {
                 break; // the peer broke the protocol; `result` copies what it cannot have done
             }
@@ -246,9 +246,9 @@ impl PendingCopy {
     }
 
     /// How the copy has ended, if it has. Copies what the helper failed at.
-    fn result(&self, ring: &Ring, out: &mut Outbound) -> Option<Get> {
+    fn result(&self, lane: &Lane, out: &mut Outbound) -> Option<Get> {
         let theirs = self.cut.count.saturating_sub(self.front);
-        let helper = HelperWord::of(ring.helped().load(Ordering::Acquire));
+        let helper = HelperWord::of(lane.helped().load(Ordering::Acquire));
         let (done, failed) = if helper.number == self.number {
             (helper.done, helper.failed)
         } else {

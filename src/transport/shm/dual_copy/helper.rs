@@ -121,7 +121,7 @@ impl ShmTransport {
         let Some(out) = &mut peer.out else { return };
         let works = self.config.fetch && out.is_proved();
         let out = &*out;
-        let helped = out.ring.helped();
+        let helped = out.lane.helped();
         let memory = works
             .then(|| sink.exposed_memory(to, &help.ours.name, help.ours.access))
             .flatten();
@@ -131,7 +131,7 @@ impl ShmTransport {
         let (mut state, mut done) = (HelperState::Over, 0);
         helped.store(helper_word(help.number, HelperState::Working, 0), Ordering::Release);
         let mut next = help.cut.count;
-        while let Some(piece) = take_piece(out.ring.pieces(), help.number, TakeFrom::Back) {
+        while let Some(piece) = take_piece(out.lane.pieces(), help.number, TakeFrom::Back) {
             // Each piece once, so that a peer that puts pieces back does not keep us here.
             if piece >= next {
                 break;

@@ -1,38 +1,38 @@
-//! All rings in our file: which are polled, in which order, and what is done with each.
+//! All lanes in our file: which are polled, in which order, and what is done with each.
 //!
-//! A ring that was active lately is hot: every poll reads it, and its sender does nothing but write. Every other ring
-//! has a bell, a bit that its sender sets. A sender may still see a ring as hot that has just ceased to be, and not
-//! ring; as senders do not fence, all rings are also scanned in turn, a few at a time.
+//! A lane that was active lately is hot: every poll reads it, and its sender does nothing but write. Every other lane
+//! has a bell, a bit that its sender sets. A sender may still see a lane as hot that has just ceased to be, and not
+//! ring; as senders do not fence, all lanes are also scanned in turn, a few at a time.
 //!
-//! Called by `ShmTransport::poll` (hot rings), `housekeeping` (all others) and `sleeping`.
+//! Called by `ShmTransport::poll` (hot lanes), `housekeeping` (all others) and `sleeping`.
 
 use super::super::dialogue::Dialogue;
 use super::super::dual_copy::HelpRequest;
-use super::super::lane::{self, Ring};
+use super::super::lane::{self, Lane};
 use super::super::layout::FileHeader;
 use super::super::ring::Consumer;
 use super::super::streaming::Streaming;
-use super::{Inbound, RingEvent, Speeds};
+use super::{Inbound, LaneEvent, Speeds};
 use crate::engine::port::{PeerId, Sink};
 use core::sync::atomic::Ordering;
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
-/// The most rings that are hot at a time.
+/// The most lanes that are hot at a time.
 const HOT_MOST: usize = 32;
 
-/// All rings, by their index in the file.
+/// All lanes, by their index in the file.
 #[derive(Default)]
 pub(in super::super) struct Inbox {
     rings: Vec<Option<Inbound>>,
     /// In the order in which they are polled.
     hot: Vec<usize>,
-    /// The hand of the clock algorithm by which `cool_one` finds hot rings that are no longer active.
+    /// The hand of the clock algorithm by which `cool_one` finds hot lanes that are no longer active.
     clock_hand: usize,
     /// Where the next step of the slow scan begins.
     scanned_to: usize,
-    /// The ring that is `unanswered`. There is one at most: the reads of one peer only wait for the end of a poll
+    /// The lane that is `unanswered`. There is one at most: the reads of one peer only wait for the end of a poll
     /// (`engine::read_at_hand`).
     unanswered: Option<usize>,
     /// Rings that cannot be taken up now, or not be followed into a large ring. They keep nobody from sleeping.
@@ -44,11 +44,11 @@ impl Inbox {
         self.rings.get(index)?.as_ref()
     }
 
-    pub(in super::super) fn ring(&self, index: usize) -> Option<&Ring> {
-        self.get(index).map(|inbound| &inbound.ring)
+    pub(in super::super) fn lane(&self, index: usize) -> Option<&Lane> {
+        self.get(index).map(|inbound| &inbound.lane)
     }
 
-    /// The request for help that came through this ring, and from whom.
+    /// The request for help that came through this lane, and from whom.
     pub(in super::super) fn take_help(&mut self, index: usize) -> Option<(PeerId, HelpRequest)> {
         let inbound = self.get_mut(index)?;
         Some((inbound.peer, inbound.help.take()?))
@@ -62,19 +62,19 @@ impl Inbox {
         self.get(index).is_some()
     }
 
-    /// Adds a ring that a peer has claimed.
-    pub(in super::super) fn add(&mut self, index: usize, ring: Ring, peer: PeerId, header: &FileHeader) {
+    /// Adds a lane that a peer has claimed.
+    pub(in super::super) fn add(&mut self, index: usize, lane: Lane, peer: PeerId, header: &FileHeader) {
         if self.rings.len() <= index {
             self.rings.resize_with(index + 1, || None);
         }
         if let Some(place) = self.rings.get_mut(index) {
             // If its sender's instance is the smaller one, the dialogue is in this lane; else `open_dialogue` finds it.
-            let dialogue = (ring.claimed_by() < header.instance()).then(|| Arc::new(Dialogue::new(&ring, false)));
+            let dialogue = (lane.claimed_by() < header.instance()).then(|| Arc::new(Dialogue::new(&lane, false)));
             *place = Some(Inbound {
                 dialogue,
                 consumer: Consumer::default(),
-                fenced: ring.sender().load(Ordering::Relaxed) & lane::FENCED != 0,
-                ring,
+                fenced: lane.sender().load(Ordering::Relaxed) & lane::FENCED != 0,
+                lane,
                 peer,
                 ending: false,
                 help: None,
@@ -95,14 +95,14 @@ impl Inbox {
         }
     }
 
-    /// Leaves this ring alone until `retry`.
+    /// Leaves this lane alone until `retry`.
     pub(in super::super) fn put_off(&mut self, index: usize) {
         if !self.put_off.contains(&index) {
             self.put_off.push(index);
         }
     }
 
-    /// Hands out the rings that were put off, to be tried again.
+    /// Hands out the lanes that were put off, to be tried again.
     pub(in super::super) fn retry(&mut self, again: &mut Vec<usize>) {
         for index in self.put_off.drain(..) {
             if let Some(inbound) = self.rings.get_mut(index).and_then(Option::as_mut) {
@@ -133,7 +133,7 @@ impl Inbox {
         moved
     }
 
-    /// Removes a ring and frees it for the next claimer.
+    /// Removes a lane and frees it for the next claimer.
     pub(in super::super) fn remove(
         &mut self,
         index: usize,
@@ -143,23 +143,23 @@ impl Inbox {
         let gone = self.rings.get_mut(index)?.take()?;
         self.hot.retain(|hot| *hot != index);
         self.put_off.retain(|off| *off != index);
-        self.free(index, gone.ring, header, file);
+        self.free(index, gone.lane, header, file);
         Some(gone.peer)
     }
 
-    /// Releases a ring's memory, and frees it for the next claimer.
-    pub(in super::super) fn free(&mut self, index: usize, ring: Ring, header: &FileHeader, file: BorrowedFd<'_>) {
-        ring.free(file, index, header);
+    /// Releases a lane's memory, and frees it for the next claimer.
+    pub(in super::super) fn free(&mut self, index: usize, lane: Lane, header: &FileHeader, file: BorrowedFd<'_>) {
+        lane.free(file, index, header);
         header.set_first_free(header.first_free().min(index));
     }
 
-    /// Reads the hot rings. What is to be done about them is added to `events`.
+    /// Reads the hot lanes. What is to be done about them is added to `events`.
     #[inline]
     pub(in super::super) fn poll_hot<S: Sink>(
         &mut self,
         sink: &mut S,
         budget: usize,
-        events: &mut Vec<(usize, RingEvent)>,
+        events: &mut Vec<(usize, LaneEvent)>,
     ) -> usize {
         let mut done = 0;
         let last = self.hot.iter().copied().find(|index| {
@@ -175,7 +175,7 @@ impl Inbox {
                 self.unanswered = Some(*index);
             }
             done += more;
-            if event != RingEvent::Nothing {
+            if event != LaneEvent::Nothing {
                 events.push((*index, event));
             }
             done >= budget
@@ -194,37 +194,37 @@ impl Inbox {
         }
     }
 
-    /// This hot ring has taken the last of a poll's budget: the next poll reads it last.
+    /// This hot lane has taken the last of a poll's budget: the next poll reads it last.
     #[cold]
     fn begin_behind(&mut self, last: usize) {
         let before = self.hot.iter().position(|index| *index == last);
         self.hot.rotate_left(before.map_or(0, |before| before + 1));
     }
 
-    /// Reads one ring, hot or not, and makes it hot if it had records. A hot ring of which the engine refused a record
+    /// Reads one lane, hot or not, and makes it hot if it had records. A hot lane of which the engine refused a record
     /// is left alone: this poll has read it already, and a refused record must not be offered twice in one poll, nor
     /// may anything overtake it.
-    pub(in super::super) fn read_ring<S: Sink>(
+    pub(in super::super) fn read_lane<S: Sink>(
         &mut self,
         index: usize,
         header: &FileHeader,
         sink: &mut S,
         budget: usize,
-    ) -> (usize, RingEvent) {
+    ) -> (usize, LaneEvent) {
         let Some(inbound) = self.rings.get_mut(index).and_then(Option::as_mut) else {
-            return (0, RingEvent::Nothing);
+            return (0, LaneEvent::Nothing);
         };
         let waits = inbound.hot && inbound.refused;
         let (done, event) = if inbound.has_news() && !waits {
             inbound.drain(sink, budget)
         } else {
-            (0, RingEvent::Nothing)
+            (0, LaneEvent::Nothing)
         };
         if inbound.unanswered {
             self.unanswered = Some(index);
         }
-        if event == RingEvent::Nothing && inbound.is_over() {
-            return (done, RingEvent::Over);
+        if event == LaneEvent::Nothing && inbound.is_over() {
+            return (done, LaneEvent::Over);
         }
         let (hot, more) = (inbound.hot, inbound.has_news());
         if !hot && (done > 0 || more) {
@@ -237,7 +237,7 @@ impl Inbox {
         (done, event)
     }
 
-    /// Makes a ring hot. If too many are, one that is not active is cooled first; if there is none, the ring stays
+    /// Makes a lane hot. If too many are, one that is not active is cooled first; if there is none, the lane stays
     /// cold.
     fn warm(&mut self, index: usize) {
         if self.hot.len() >= HOT_MOST && !self.cool_one() {
@@ -254,7 +254,7 @@ impl Inbox {
             .is_some_and(|inbound| !inbound.hot && inbound.has_news())
     }
 
-    /// Cools all hot rings. What has come in them is rung for, as their senders have not.
+    /// Cools all hot lanes. What has come in them is rung for, as their senders have not.
     #[cold]
     pub(in super::super) fn cool_all(&mut self, header: &FileHeader) {
         for index in core::mem::take(&mut self.hot) {
@@ -286,7 +286,7 @@ impl Inbox {
         false
     }
 
-    /// The next rings of the slow scan, `count` at most.
+    /// The next lanes of the slow scan, `count` at most.
     pub(in super::super) fn next_scanned(
         &mut self,
         header: &FileHeader,
@@ -300,7 +300,7 @@ impl Inbox {
     }
 
     /// Rings that were claimed and are not known yet, oldest claim first: so an earlier endpoint of an address comes
-    /// before a later one, wherever their rings lie.
+    /// before a later one, wherever their lanes lie.
     pub(in super::super) fn newcomers(&self, header: &FileHeader) -> Vec<usize> {
         let unknown = (header.first_free()..header.used()).filter(|index| !self.knows(*index));
         let mut found: Vec<_> = unknown
@@ -321,7 +321,7 @@ impl Inbox {
             })
     }
 
-    /// Whether a ring delivered something since the last call.
+    /// Whether a lane delivered something since the last call.
     pub(in super::super) fn take_delivered(&mut self, index: usize) -> bool {
         self.get_mut(index)
             .is_some_and(|inbound| core::mem::take(&mut inbound.delivered))

@@ -1,6 +1,6 @@
 //! Receiving: how the records of a ring, and the turns of a dialogue, are delivered to the engine.
 //!
-//! - `inbox`: which rings are polled; `speeds`: how quickly their bodies come.
+//! - `inbox`: which lanes are polled; `speeds`: how quickly their bodies come.
 //!
 //! Called by `ShmTransport::poll`, `housekeeping` and `sleeping`. Knows nothing of who a peer is.
 
@@ -12,7 +12,7 @@ use super::dialogue::Dialogue;
 use super::dual_copy::HelpRequest;
 use super::exclusion;
 use super::fill;
-use super::lane::{self, Ring};
+use super::lane::{self, Lane};
 use super::ring::{Consumer, LINE, Record, RingEnd};
 use super::streaming::{Streaming, Way};
 use crate::engine::port::{PeerId, Sink, Token};
@@ -27,11 +27,11 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(super) struct Inbound {
     consumer: Consumer,
-    pub(super) ring: Ring,
+    pub(super) lane: Lane,
     pub peer: PeerId,
     /// See `lane::FENCED`.
     fenced: bool,
-    /// The sender is dead: the ring is freed once it is empty.
+    /// The sender is dead: the lane is freed once it is empty.
     pub ending: bool,
     /// What its sender asked us to copy, which is done after the look at the ring.
     pub(super) help: Option<HelpRequest>,
@@ -54,9 +54,9 @@ pub(super) struct Inbound {
     was_empty: bool,
 }
 
-/// What is to be done about a ring after it was read.
+/// What is to be done about a lane after its ring was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum RingEvent {
+pub(super) enum LaneEvent {
     /// Nothing: all that was there has been delivered, or as much as the engine takes now.
     Nothing,
     /// It is empty, and nothing more will come.
@@ -75,17 +75,17 @@ impl Inbound {
     /// Delivers up to `budget` records. Says how many. Unless the engine is still to answer one, its sender is told that they
     /// are read.
     #[inline]
-    fn drain<S: Sink>(&mut self, sink: &mut S, budget: usize) -> (usize, RingEvent) {
+    fn drain<S: Sink>(&mut self, sink: &mut S, budget: usize) -> (usize, LaneEvent) {
         // A second look in one poll must not say that reading is over, as a first one that is refused does.
         if self.unanswered {
-            return (0, RingEvent::Nothing);
+            return (0, LaneEvent::Nothing);
         }
-        let words = *self.ring.rows();
+        let words = *self.lane.rows();
         // A sender that takes records back has the kernel run the barrier for both sides.
         if !exclusion::may_read(&words, self.ending, || compiler_fence(Ordering::SeqCst)) {
             // What the engine refused before it has not been offered again, so nobody may sleep on it.
             self.refused = false;
-            return (0, RingEvent::Nothing);
+            return (0, LaneEvent::Nothing);
         }
         let found = self.read_records(sink, budget);
         self.unanswered = sink.is_to_answer(self.peer);
@@ -100,9 +100,9 @@ impl Inbound {
     fn say_read(&self) {
         if let Some(dialogue) = &self.dialogue {
             // SYNC POINT heard: release.
-            self.ring.heard().store(dialogue.parts(), Ordering::Release);
+            self.lane.heard().store(dialogue.parts(), Ordering::Release);
         }
-        exclusion::has_read(self.ring.rows(), self.consumer.position());
+        exclusion::has_read(self.lane.rows(), self.consumer.position());
     }
 
     /// The engine has answered what it had still to answer.
@@ -113,7 +113,7 @@ impl Inbound {
     }
 
     #[inline(always)]
-    fn read_records<S: Sink>(&mut self, sink: &mut S, budget: usize) -> (usize, RingEvent) {
+    fn read_records<S: Sink>(&mut self, sink: &mut S, budget: usize) -> (usize, LaneEvent) {
         self.refused = false;
         let alone = core::mem::take(&mut self.was_empty) && budget > 0;
         // Whoever waited for a message mostly waited for one. Its sender has already taken the line behind it to write the
@@ -138,10 +138,10 @@ impl Inbound {
         budget: usize,
         alone: bool,
         mut done: usize,
-        mut event: RingEvent,
-    ) -> (usize, RingEvent) {
+        mut event: LaneEvent,
+    ) -> (usize, LaneEvent) {
         while done < budget {
-            let record = match self.consumer.next(self.ring.rows()) {
+            let record = match self.consumer.next(self.lane.rows()) {
                 Ok(Some(record)) => record,
                 // The ring is looked at first: a turn that was written before what is there is seen now.
                 _ if self.is_spoken_to() => match self.hear(sink) {
@@ -156,21 +156,21 @@ impl Inbound {
                         self.refused = true;
                         break;
                     }
-                    Delivery::Broken => return (done, RingEvent::Broken),
+                    Delivery::Broken => return (done, LaneEvent::Broken),
                 },
                 Ok(None) => break,
                 Err(RingEnd::Turn) => {
                     self.consumer.pass_turn();
                     continue;
                 }
-                Err(RingEnd::Moved) if !self.ring.is_large() => {
+                Err(RingEnd::Moved) if !self.lane.is_large() => {
                     // A sender that starves is woken first, and followed in the next poll.
-                    if event == RingEvent::Nothing {
-                        event = RingEvent::Moved;
+                    if event == LaneEvent::Nothing {
+                        event = LaneEvent::Moved;
                     }
                     break;
                 }
-                Err(RingEnd::Moved | RingEnd::Broken) => return (done, RingEvent::Broken),
+                Err(RingEnd::Moved | RingEnd::Broken) => return (done, LaneEvent::Broken),
             };
             match self.deliver_record(sink, record, done) {
                 Delivery::Done => {}
@@ -179,10 +179,10 @@ impl Inbound {
                     self.refused = true;
                     break;
                 }
-                Delivery::Broken => return (done, RingEvent::Broken),
+                Delivery::Broken => return (done, LaneEvent::Broken),
             }
-            if self.consumer.advance(self.ring.rows(), record) && self.sender_starves() {
-                event = RingEvent::Starved;
+            if self.consumer.advance(self.lane.rows(), record) && self.sender_starves() {
+                event = LaneEvent::Starved;
             }
             done += 1;
             if alone && record.len <= LINE {
@@ -197,17 +197,17 @@ impl Inbound {
 
     /// What we waited for is a turn of the dialogue.
     #[inline(always)]
-    fn hear_alone<S: Sink>(&mut self, sink: &mut S) -> (usize, RingEvent) {
+    fn hear_alone<S: Sink>(&mut self, sink: &mut S) -> (usize, LaneEvent) {
         match self.hear(sink) {
             Delivery::Done => {
                 self.has_delivered();
-                self.or_help(1, RingEvent::Nothing)
+                self.or_help(1, LaneEvent::Nothing)
             }
             Delivery::Refused => {
                 self.refused = true;
-                self.or_help(0, RingEvent::Nothing)
+                self.or_help(0, LaneEvent::Nothing)
             }
-            Delivery::Broken => (0, RingEvent::Broken),
+            Delivery::Broken => (0, LaneEvent::Broken),
         }
     }
 
@@ -217,11 +217,11 @@ impl Inbound {
         self.delivered = true;
     }
 
-    /// Whoever asked us to copy something is helped unless there is something else to be done about the ring.
+    /// Whoever asked us to copy something is helped unless there is something else to be done about the lane.
     #[inline(always)]
-    fn or_help(&self, done: usize, event: RingEvent) -> (usize, RingEvent) {
+    fn or_help(&self, done: usize, event: LaneEvent) -> (usize, LaneEvent) {
         match event {
-            RingEvent::Nothing if self.help.is_some() => (done, RingEvent::Help),
+            LaneEvent::Nothing if self.help.is_some() => (done, LaneEvent::Help),
             event => (done, event),
         }
     }
@@ -229,50 +229,50 @@ impl Inbound {
     /// Reads messages of up to a line, until there is something else. Most records are such, so they have a loop that holds
     /// little.
     #[inline(always)]
-    fn read_messages<S: Sink>(&mut self, sink: &mut S, budget: usize) -> (usize, RingEvent) {
+    fn read_messages<S: Sink>(&mut self, sink: &mut S, budget: usize) -> (usize, LaneEvent) {
         let mut done = 0;
         while done < budget {
-            let rows = self.ring.rows();
+            let rows = self.lane.rows();
             let Some(record) = self.consumer.short(rows) else { break };
             // SAFETY: the record was read, and the reader goes behind it after the last use of the slice.
             let body: &[u8] = unsafe { rows.body(record) };
             if done >= SEVERAL {
-                self.ring.expect_behind(record.cell);
+                self.lane.expect_behind(record.cell);
             }
             let header = wire::Header::from_words(rows.read_header(record));
             if !header.is_some_and(|header| sink.take_message(self.peer, &header, body)) {
                 break;
             }
             done += 1;
-            if self.consumer.advance(self.ring.rows(), record) && self.sender_starves() {
-                return (done, RingEvent::Starved);
+            if self.consumer.advance(self.lane.rows(), record) && self.sender_starves() {
+                return (done, LaneEvent::Starved);
             }
         }
-        (done, RingEvent::Nothing)
+        (done, LaneEvent::Nothing)
     }
 
     /// The next record, before which this poll has delivered so many.
     #[inline(always)]
     fn deliver_record<S: Sink>(&mut self, sink: &mut S, record: Record, before: usize) -> Delivery {
         // SAFETY: the record was read, and the reader goes behind it after the last use of the slice.
-        let body: &[u8] = unsafe { self.ring.rows().body(record) };
+        let body: &[u8] = unsafe { self.lane.rows().body(record) };
         // The sender is ahead, so the next lines are written already, and come while this record is taken. A long body would be
         // copied slower out of lines that were asked for.
         if before >= SEVERAL && record.len < fill::LONG {
-            self.ring.expect_behind(record.cell);
+            self.lane.expect_behind(record.cell);
         }
         let started = self.speeds.start(record.len);
-        let header = wire::Header::from_words(self.ring.rows().read_header(record));
+        let header = wire::Header::from_words(self.lane.rows().read_header(record));
         if !header.is_some_and(|header| sink.take(self.peer, &header, body)) {
             // The header is read once more, so that on the way through `take` it stays in registers.
-            let words = self.ring.rows().read_header(record);
+            let words = self.lane.rows().read_header(record);
             match deliver(sink, self.peer, &mut self.help, words, body) {
                 Delivery::Done => {}
                 other => return other,
             }
         }
         if let Some(started) = started {
-            self.speeds.copied(&self.ring, record.len, started.elapsed());
+            self.speeds.copied(&self.lane, record.len, started.elapsed());
         }
         Delivery::Done
     }
@@ -286,16 +286,16 @@ impl Inbound {
         } else {
             compiler_fence(Ordering::SeqCst);
         }
-        if self.ring.sender().load(Ordering::Relaxed) & lane::STARVED == 0 {
+        if self.lane.sender().load(Ordering::Relaxed) & lane::STARVED == 0 {
             return false;
         }
-        self.ring.sender().fetch_and(!lane::STARVED, Ordering::Relaxed);
+        self.lane.sender().fetch_and(!lane::STARVED, Ordering::Relaxed);
         true
     }
 
     #[inline]
     fn has_news(&self) -> bool {
-        !self.cannot_follow && (self.consumer.has_news(self.ring.rows()) || self.is_spoken_to())
+        !self.cannot_follow && (self.consumer.has_news(self.lane.rows()) || self.is_spoken_to())
     }
 
     #[inline(always)]
@@ -316,22 +316,22 @@ impl Inbound {
     /// Whether the ring is empty and stays so. Reads first whether the sender has closed, then whether there are
     /// records: so those sent before it closed are seen.
     fn is_over(&self) -> bool {
-        let closed = self.ring.sender().load(Ordering::Acquire) & lane::SENDER_CLOSED != 0;
+        let closed = self.lane.sender().load(Ordering::Acquire) & lane::SENDER_CLOSED != 0;
         (closed || self.ending) && !self.has_news()
     }
 
-    /// Goes on in the large ring. If that cannot be mapped, the ring waits to be tried again.
+    /// Goes on in the large ring. If that cannot be mapped, the lane waits to be tried again.
     fn follow(&mut self, index: usize, own_instance: u64, file: BorrowedFd<'_>) -> io::Result<()> {
-        let with_dialogue = self.ring.claimed_by() < own_instance;
-        let moved = self.ring.enlarge(file, index, with_dialogue);
+        let with_dialogue = self.lane.claimed_by() < own_instance;
+        let moved = self.lane.enlarge(file, index, with_dialogue);
         self.cannot_follow = moved.is_err();
         moved.map(|_| self.consumer.follow())
     }
 
-    /// How a long message of this ring's sender comes best. `polls`: the sender's, by now. `plenty`: whether
+    /// How a long message of this lane's sender comes best. `polls`: the sender's, by now. `plenty`: whether
     /// /dev/shm has room to spare, as a stream needs a large ring, which the two may not have yet.
     pub(super) fn way_of(&mut self, message: Token, polls: u64, plenty: impl FnOnce() -> bool) -> Way {
-        let may_try = || self.ring.is_large() || plenty();
+        let may_try = || self.lane.is_large() || plenty();
         self.streaming.choose(message, self.speeds.of_ring(), polls, may_try)
     }
 
@@ -343,7 +343,7 @@ impl Inbound {
     fn set_hot(&mut self, hot: bool) {
         self.hot = hot;
         self.active = hot;
-        self.ring.hot().store(u64::from(hot), Ordering::Relaxed);
+        self.lane.hot().store(u64::from(hot), Ordering::Relaxed);
     }
 }
 

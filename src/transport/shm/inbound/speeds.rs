@@ -4,7 +4,7 @@
 //! messages; what a time means says `copy_speed`.
 
 use super::super::copy_speed::{Copies, CopySpeed, KernelPace};
-use super::super::lane::Ring;
+use super::super::lane::Lane;
 use core::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -49,7 +49,7 @@ impl Speeds {
 
     /// It took this time, which may change what the sender is told.
     #[cold]
-    pub(in super::super) fn copied(&mut self, lane: &Ring, len: usize, time: Duration) {
+    pub(in super::super) fn copied(&mut self, lane: &Lane, len: usize, time: Duration) {
         let sender = lane.filling().load(Ordering::Relaxed);
         if let Some(copies) = self.ring.took(len, time, sender, &self.fetches) {
             lane.copies().store(copies as u64, Ordering::Relaxed);
@@ -64,7 +64,7 @@ impl Speeds {
     }
 
     #[cold]
-    pub(in super::super) fn copied_of_turn(&mut self, lane: &Ring, len: usize, time: Duration, of_long_read: bool) {
+    pub(in super::super) fn copied_of_turn(&mut self, lane: &Lane, len: usize, time: Duration, of_long_read: bool) {
         let sender = lane.saying().load(Ordering::Relaxed);
         if let Some(copies) = self.turns.took(len, time, sender, &self.fetches) {
             lane.copies_by_turns().store(copies as u64, Ordering::Relaxed);
@@ -83,7 +83,7 @@ impl Speeds {
         self.fetches.start(len)
     }
 
-    pub(in super::super) fn fetched(&mut self, lane: &Ring, len: usize, time: Duration) {
+    pub(in super::super) fn fetched(&mut self, lane: &Lane, len: usize, time: Duration) {
         self.fetches.fetched(len, time);
         // Turns that were found slow before the pace was known would hardly be taken again to change that.
         if let Some(copies) = self.turns.judge(&self.fetches) {

@@ -4,7 +4,7 @@
 //! | line of the control block | written by | holds |
 //! | --- | --- | --- |
 //! | claimer | the sender, once; the owner, when it takes the lane back | its instance, its address |
-//! | hot | the receiver, seldom | whether it polls this ring without a bell, how quickly bodies go through it and by turns, whether it wants a large one |
+//! | hot | the receiver, seldom | whether it polls this lane without a bell, how quickly bodies go through it and by turns, whether it wants a large one |
 //! | taken | the receiver, every few records and around each read | the credit, how far it has read, here and in the dialogue, whether it reads |
 //! | sender | the sender, seldom; the receiver clears that it is starved | whether it has closed, is starved, or takes records back (`recall`); how quickly it copies to either place |
 //! | pieces | both, for a dual copy | which pieces nobody has taken yet (`dual_copy`) |
@@ -20,7 +20,7 @@ mod rows;
 
 use super::ahead;
 use super::dialogue;
-use super::layout::{FileHeader, LOCK_RINGS, MAX_RINGS, lanes_at, read_address};
+use super::layout::{FileHeader, LOCK_LANES, MAX_LANES, lanes_at, read_address};
 use super::name::ADDRESS_MAX;
 use super::ring::{Cells, LINE, Size};
 use crate::sys::shared::{self, FileMap};
@@ -76,7 +76,7 @@ pub(super) fn lane_at(index: usize) -> usize {
 }
 
 fn large_at(index: usize) -> u64 {
-    (lanes_at() + MAX_RINGS * LANE_BYTES + index * LARGE_BYTES) as u64
+    (lanes_at() + MAX_LANES * LANE_BYTES + index * LARGE_BYTES) as u64
 }
 
 /// What the large ring of one lane takes, with the room of the dialogue if it is there.
@@ -91,7 +91,7 @@ fn allocate_lane(fd: BorrowedFd<'_>, index: usize) -> io::Result<()> {
 
 /// A lane, mapped: the ring in use, small or large, and its control block.
 #[derive(Debug)]
-pub(super) struct Ring {
+pub(super) struct Lane {
     rows: Rows,
     /// Where the lane is in `lanes`.
     at: usize,
@@ -112,30 +112,30 @@ impl LargeMap {
 }
 
 // SAFETY: the pointers point into the `FileMap`s beside them, which may be sent and live as long.
-unsafe impl Send for Ring {}
+unsafe impl Send for Lane {}
 
-impl Ring {
+impl Lane {
     /// For a sender: allocates the lane, and maps its page.
-    pub(super) fn map(fd: BorrowedFd<'_>, index: usize) -> io::Result<Ring> {
+    pub(super) fn map(fd: BorrowedFd<'_>, index: usize) -> io::Result<Lane> {
         allocate_lane(fd, index)?;
         let page = shared::page_size();
         let first = lane_at(index) / page * page;
         let map = FileMap::new(fd, first as u64, page)?;
-        Ok(Ring::within(Arc::new(map), lane_at(index) - first))
+        Ok(Lane::within(Arc::new(map), lane_at(index) - first))
     }
 
     /// For the owner, which has mapped all lanes.
-    pub(super) fn of(lanes: &Arc<FileMap>, fd: BorrowedFd<'_>, index: usize) -> io::Result<Ring> {
+    pub(super) fn of(lanes: &Arc<FileMap>, fd: BorrowedFd<'_>, index: usize) -> io::Result<Lane> {
         // The claimer should have done this. If it did not, touching the lane would raise SIGBUS.
         allocate_lane(fd, index)?;
-        Ok(Ring::within(lanes.clone(), index * LANE_BYTES))
+        Ok(Lane::within(lanes.clone(), index * LANE_BYTES))
     }
 
-    fn within(lanes: Arc<FileMap>, at: usize) -> Ring {
+    fn within(lanes: Arc<FileMap>, at: usize) -> Lane {
         assert!(at <= lanes.len() && LANE_BYTES <= lanes.len() - at);
         // SAFETY: the lane lies in the mapping, as asserted.
         let [control, lines] = [at, at + CONTROL_BYTES].map(|at| unsafe { lanes.base().add(at) });
-        Ring {
+        Lane {
             rows: Rows {
                 lines,
                 control,
@@ -191,7 +191,7 @@ impl Ring {
 
     /// Releases the lane's memory, and frees it for the next claimer. Its sender must be gone.
     pub(super) fn free(self, fd: BorrowedFd<'_>, index: usize, header: &FileHeader) {
-        // The page may be kept for its neighbour. A sender that lives after all finds here that the ring was taken
+        // The page may be kept for its neighbour. A sender that lives after all finds here that the lane was taken
         // back.
         self.hot().store(0, Ordering::Relaxed);
         self.word(AT_CLAIMER).store(0, Ordering::Relaxed);
@@ -233,7 +233,7 @@ impl Ring {
         self.rows.word(at)
     }
 
-    /// The instance of the claimer; 0 or another one once the owner has taken the ring back.
+    /// The instance of the claimer; 0 or another one once the owner has taken the lane back.
     pub(super) fn claimed_by(&self) -> u64 {
         self.word(AT_CLAIMER).load(Ordering::Relaxed)
     }
@@ -330,7 +330,7 @@ impl Ring {
 }
 
 #[cfg(any(test, fuzzing))]
-impl Ring {
+impl Lane {
     /// Writes any word of the control block and the small ring, as a sender can.
     pub fn set_word(&self, word: usize, value: u64) {
         self.lanes
@@ -350,7 +350,7 @@ fn release_page(fd: BorrowedFd<'_>, index: usize, header: &FileHeader) {
     let mut locked = Vec::new();
     let mut all = true;
     for other in others {
-        let lock = LOCK_RINGS + other as i64;
+        let lock = LOCK_LANES + other as i64;
         // The lock first and then the state: a claimer locks a lane before it writes the state.
         all = shared::try_lock(fd, lock).unwrap_or(false);
         if all {
@@ -376,6 +376,6 @@ mod tests {
 
     #[test]
     fn the_last_large_ring_ends_before_the_owners_page() {
-        assert!(large_at(MAX_RINGS) <= OWNER_AT);
+        assert!(large_at(MAX_LANES) <= OWNER_AT);
     }
 }

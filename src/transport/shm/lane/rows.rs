@@ -1,6 +1,6 @@
 //! The lines of a ring and the words of its control block, as records are written and read through them.
 //!
-//! Made by `Ring`, which keeps them mapped. Called through `Cells` by `ring`, through `ExclusionWords` by `exclusion`, and by those who
+//! Made by `Lane`, which keeps them mapped. Called through `Cells` by `ring`, through `ExclusionWords` by `exclusion`, and by those who
 //! fill and read records.
 
 use super::super::exclusion::ExclusionWords;
@@ -22,7 +22,7 @@ impl Rows {
     #[inline(always)]
     pub(super) fn word(&self, at: usize) -> &AtomicU64 {
         assert!(at % 8 == 0 && at + 8 <= CONTROL_BYTES);
-        // SAFETY: within the control block, as asserted, and aligned; other processes use it as an atomic too. `Ring`,
+        // SAFETY: within the control block, as asserted, and aligned; other processes use it as an atomic too. `Lane`,
         // from which callers have the rows, keeps it mapped.
         unsafe { &*self.control.as_ptr().add(at).cast::<AtomicU64>() }
     }

@@ -1,13 +1,13 @@
-//! Claiming a ring in a peer's file.
+//! Claiming a lane in a peer's file.
 //!
 //! The peer need only be alive: it may be asleep or busy for as long as it likes. A claim is a kernel lock on a byte of the
-//! peer's file that stands for the ring. The sender's mapping of the ring keeps the open file, and so the lock, for as long
-//! as its process lives. A claimer that dies before it writes the state leaves the ring free. Called by `Outbound::connect`.
+//! peer's file that stands for the lane. The sender's mapping of the lane keeps the open file, and so the lock, for as long
+//! as its process lives. A claimer that dies before it writes the state leaves the lane free. Called by `Outbound::connect`.
 
 use super::super::Config;
 use super::super::endpoint_file::{self, EndpointFile};
-use super::super::lane::{self, Ring};
-use super::super::layout::{self, AccessMark, FileHeader, MAX_RINGS, Unfit};
+use super::super::lane::{self, Lane};
+use super::super::layout::{self, AccessMark, FileHeader, MAX_LANES, Unfit};
 use super::ConnectError;
 use crate::sys::forks::{self, ParentFd};
 use crate::sys::open_files;
@@ -46,7 +46,7 @@ fn no_way_in(path: &Path, error: &io::Error, config: &Config) -> ConnectError {
                 "{}: cannot be opened now ({error}): look at the limits of this process (ulimit -n, ulimit -v, vm.max_map_count)",
                 path.display()
             ));
-            ConnectError::NoRing
+            ConnectError::NoLane
         }
         _ => ConnectError::Nobody,
     }
@@ -65,13 +65,13 @@ fn warn_unfit(path: &Path, unfit: Unfit, config: &Config) {
     }
 }
 
-/// A ring of our own in a peer's file; None when all are taken.
-type Claimed = io::Result<Option<(usize, Ring, AccessMark)>>;
+/// A lane of our own in a peer's file; None when all are taken.
+type Claimed = io::Result<Option<(usize, Lane, AccessMark)>>;
 
 /// How often a claim is tried anew because another thread forked meanwhile; after that the fork is put up with.
 const TRIES: u32 = 200;
 
-/// Opens a peer's file and claims a ring in it. If another thread forks meanwhile, the child may have the open file,
+/// Opens a peer's file and claims a lane in it. If another thread forks meanwhile, the child may have the open file,
 /// and would hold the lock of the claim after our death: then all is done again, with a file opened after the fork.
 pub(super) fn open_and_claim(
     path: &Path,
@@ -91,48 +91,48 @@ pub(super) fn open_and_claim(
         if known != 0 && known != header.instance() {
             return Err(ConnectError::OtherInstance);
         }
-        let found = match find_ring(&header, fd.as_fd()) {
+        let found = match find_lane(&header, fd.as_fd()) {
             Ok(Some(found)) => found,
             other => return Ok((header, status, other)),
         };
         if !checkpoint.no_fork_since() && tries_left > 0 {
             // The child shares the lock: unlocking gives it up for both processes.
-            let lock = layout::LOCK_RINGS + found.0 as i64;
+            let lock = layout::LOCK_LANES + found.0 as i64;
             shared::unlock(fd.as_fd(), lock).map_err(|_| ConnectError::Nobody)?;
             std::thread::yield_now();
             continue;
         }
         drop(fd);
-        // A child that was made before the drop may hold the lock still: then this ring is lost, and another is
+        // A child that was made before the drop may hold the lock still: then this lane is lost, and another is
         // claimed.
         if checkpoint.no_fork_since() || tries_left == 0 {
-            take_ring(&header, &found, own);
+            take_lane(&header, &found, own);
             return Ok((header, status, Ok(Some(found))));
         }
     }
     Err(ConnectError::Nobody)
 }
 
-/// Completes the claim of a ring that we have locked, for the peer to see.
-fn take_ring(header: &FileHeader, (index, ring, _): &(usize, Ring, AccessMark), own: &EndpointFile) {
-    ring.init(own.instance, own.address().as_bytes());
+/// Completes the claim of a lane that we have locked, for the peer to see.
+fn take_lane(header: &FileHeader, (index, lane, _): &(usize, Lane, AccessMark), own: &EndpointFile) {
+    lane.init(own.instance, own.address().as_bytes());
     if header.wants_fence() || own.header.wants_fence() {
-        ring.sender().store(lane::FENCED, Ordering::Relaxed);
+        lane.sender().store(lane::FENCED, Ordering::Relaxed);
     }
     header.raise_used(index + 1);
     header.set_claimed(*index);
     header.ring_bell(*index);
 }
 
-/// Finds a ring that is free, locks and maps it.
-fn find_ring(header: &FileHeader, fd: BorrowedFd<'_>) -> Claimed {
-    for index in header.first_free()..MAX_RINGS {
+/// Finds a lane that is free, locks and maps it.
+fn find_lane(header: &FileHeader, fd: BorrowedFd<'_>) -> Claimed {
+    for index in header.first_free()..MAX_LANES {
         header.allocate_state(fd, index)?;
         if header.claim(index).is_some() {
             continue;
         }
-        // The ring's mapping keeps the lock.
-        let lock = layout::LOCK_RINGS + index as i64;
+        // The lane's mapping keeps the lock.
+        let lock = layout::LOCK_LANES + index as i64;
         if !shared::try_lock(fd, lock)? {
             continue;
         }
@@ -142,7 +142,7 @@ fn find_ring(header: &FileHeader, fd: BorrowedFd<'_>) -> Claimed {
             continue;
         }
         let mark = AccessMark::map(fd, index)?;
-        return Ok(Some((index, Ring::map(fd, index)?, mark)));
+        return Ok(Some((index, Lane::map(fd, index)?, mark)));
     }
     Ok(None)
 }

@@ -1,6 +1,6 @@
-//! Sending to one peer: its file is opened, a ring claimed in it, records are written, and a peer that sleeps is woken.
+//! Sending to one peer: its file is opened, a lane claimed in it, records are written, and a peer that sleeps is woken.
 //!
-//! - `claim`: how a ring is claimed.
+//! - `claim`: how a lane is claimed.
 //!
 //! Called by `ShmTransport` for each push and for direct access. Of the engine's headers it knows which are answers, and
 //! else only that they are four words.
@@ -16,8 +16,8 @@ use super::direct_access::RegionCache;
 use super::doorbell::Doorbell;
 use super::endpoint_file::EndpointFile;
 use super::fill;
-use super::lane::{self, Ring, Rows, SMALL};
-use super::layout::{self, AccessMark, FileHeader, MAX_RINGS};
+use super::lane::{self, Lane, Rows, SMALL};
+use super::layout::{self, AccessMark, FileHeader, MAX_LANES};
 use super::name;
 use super::proof::{PeerIdentity, Proof};
 use super::ring::{self, Cells, Form, Producer, Record, Slot};
@@ -39,7 +39,7 @@ const ENLARGE_RETRY_MS: u64 = 100;
 #[derive(Debug)]
 pub(super) struct Outbound {
     pub(super) producer: Producer,
-    pub(super) ring: Ring,
+    pub(super) lane: Lane,
     pub(super) choice: Choice,
     /// Which of our copies into the ring are timed.
     timer: Sampler,
@@ -58,7 +58,7 @@ pub(super) struct Outbound {
     /// The peer's regions that we know for direct access.
     pub(super) cache: RegionCache,
     pub(super) debug: fn(&str),
-    /// The ring names it as its claimer until the peer takes the ring back.
+    /// The lane names it as its claimer until the peer takes the lane back.
     own_instance: u64,
     /// Our own endpoint's, from which the peer's is rung.
     bell: Arc<Doorbell>,
@@ -73,7 +73,7 @@ pub(super) struct Outbound {
     /// The position behind the last record that direct access must not overtake. It may overtake answers, and requests for
     /// help (`dual_copy`), which change no memory by themselves.
     pub(super) ordered_until: u64,
-    /// Where the two write by turns, once each has a ring in the other's file.
+    /// Where the two write by turns, once each has a lane in the other's file.
     pub(super) dialogue: Option<Arc<Dialogue>>,
     /// Our last turn of the dialogue, which direct access must not overtake either.
     pub(super) said: Said,
@@ -101,9 +101,9 @@ pub(super) enum Written {
 pub(super) enum ConnectError {
     /// No living endpoint has the address.
     Nobody,
-    /// All rings are taken, or there is no memory for one.
-    NoRing,
-    /// Another endpoint has the address by now. No ring was claimed in its file: giving one back would look like the
+    /// All lanes are taken, or there is no memory for one.
+    NoLane,
+    /// Another endpoint has the address by now. No lane was claimed in its file: giving one back would look like the
     /// end of a sender.
     OtherInstance,
 }
@@ -119,11 +119,11 @@ impl Outbound {
         let path = name::endpoint_file(&config.dir, address);
         let path_text = path.display();
         let (header, file, claimed) = open_and_claim(&path, address, known, own, config)?;
-        let (index, ring, mark) = match claimed {
+        let (index, lane, mark) = match claimed {
             Ok(Some(claimed)) => claimed,
             Ok(None) => {
-                (config.warn)(&format!("{path_text}: its {MAX_RINGS} rings are all taken"));
-                return Err(ConnectError::NoRing);
+                (config.warn)(&format!("{path_text}: its {MAX_LANES} rings are all taken"));
+                return Err(ConnectError::NoLane);
             }
             Err(error) => {
                 let need = 2 * shared::page_size();
@@ -132,7 +132,7 @@ impl Outbound {
                      processes send to each other",
                     config.dir.display()
                 ));
-                return Err(ConnectError::NoRing);
+                return Err(ConnectError::NoLane);
             }
         };
         Ok(Outbound {
@@ -140,7 +140,7 @@ impl Outbound {
             fence: header.wants_fence() || !own.in_barrier,
             identity: PeerIdentity::of(&header),
             proof: Proof::default(),
-            ring,
+            lane,
             choice: Choice::default(),
             timer: Sampler::default(),
             timer_of_turns: Sampler::default(),
@@ -255,7 +255,7 @@ impl Outbound {
         };
         let len = body.len();
         let slot = loop {
-            match self.producer.reserve(self.ring.rows(), form, len) {
+            match self.producer.reserve(self.lane.rows(), form, len) {
                 Ok(Some(slot)) => break slot,
                 // Only the length is handed over, so that header and body can stay in registers on the way to here.
                 Ok(None) => match self.make_room(form, len) {
@@ -268,9 +268,9 @@ impl Outbound {
         match fill::in_one_piece(&body, len) {
             Some(from) if form == Form::Far && len >= fill::LONG => self.fill_long(slot.record, from),
             // SAFETY: the record is this side's, as it was reserved above and is published below.
-            _ => fill::fill(unsafe { self.ring.rows().body(slot.record) }, body),
+            _ => fill::fill(unsafe { self.lane.rows().body(slot.record) }, body),
         }
-        self.ring.rows().write_header(slot.record, header);
+        self.lane.rows().write_header(slot.record, header);
         self.publish(slot, ordered)
     }
 
@@ -281,23 +281,23 @@ impl Outbound {
         let started = self.timer.start(record.len, self.copies());
         // SAFETY: the record is this side's, as it was reserved and is published later. The body is as long, and no memory
         // that may be sent is the ring's.
-        unsafe { fill::copy_long(from, self.ring.rows().body(record)) };
+        unsafe { fill::copy_long(from, self.lane.rows().body(record)) };
         if let Some(started) = started {
             let took = copy_speed::per_byte(record.len, started.elapsed());
-            self.ring.filling().store(took, Ordering::Relaxed);
+            self.lane.filling().store(took, Ordering::Relaxed);
         }
     }
 
     #[inline(always)]
     fn publish(&mut self, slot: Slot, ordered: bool) -> Written {
-        let rows = self.ring.rows();
+        let rows = self.lane.rows();
         self.producer.publish(rows, slot);
         if ordered {
             self.ordered_until = self.producer.position();
         }
         if slot.record.form != Form::Far && self.several_in_a_row {
             let next = self.producer.next_lines(rows.size(), ahead::LINES);
-            next.for_each(|cell| self.ring.prepare(cell));
+            next.for_each(|cell| self.lane.prepare(cell));
         }
         self.announce()
     }
@@ -305,14 +305,14 @@ impl Outbound {
     /// After what was written: has the peer look, if it does not by itself.
     #[inline(always)]
     pub(super) fn announce(&self) -> Written {
-        // Whoever sleeps, or no longer polls this ring, has the kernel run our barrier.
+        // Whoever sleeps, or no longer polls this lane, has the kernel run our barrier.
         if self.fence {
             fence(Ordering::SeqCst);
         } else {
             compiler_fence(Ordering::SeqCst);
         }
-        if self.ring.hot().load(Ordering::Relaxed) == 0 {
-            if self.ring.claimed_by() != self.own_instance {
+        if self.lane.hot().load(Ordering::Relaxed) == 0 {
+            if self.lane.claimed_by() != self.own_instance {
                 return Written::Gone;
             }
             self.header.ring_bell(self.index);
@@ -341,7 +341,7 @@ impl Outbound {
         if self.is_closed() {
             return Some(Written::Gone);
         }
-        if !self.ring.is_large() {
+        if !self.lane.is_large() {
             if self.producer.is_outgrown() {
                 self.producer.stay();
                 // A large ring for speed alone is made only while there is plenty of memory, to leave it to those who
@@ -374,7 +374,7 @@ impl Outbound {
         match self.try_enlarge() {
             Ok(small) => {
                 self.small_ring_end = Some(self.producer.position());
-                self.producer.move_on(&small, self.ring.rows());
+                self.producer.move_on(&small, self.lane.rows());
                 true
             }
             Err(error) => {
@@ -401,10 +401,10 @@ impl Outbound {
         if !status.is_same_file(&self.file) {
             return Err(ErrorKind::NotFound.into());
         }
-        let small = self.ring.enlarge(file.as_fd(), self.index, self.has_dialogue())?;
+        let small = self.lane.enlarge(file.as_fd(), self.index, self.has_dialogue())?;
         // Nobody uses it before our last record in the small ring is read. A file system that cannot release memory keeps what an
         // earlier sender left there.
-        dialogue::clear_room(&self.ring);
+        dialogue::clear_room(&self.lane);
         Ok(small)
     }
 
@@ -421,7 +421,7 @@ impl Outbound {
     /// run a barrier, and calls `has_no_room`.
     pub(super) fn ask_for_room(&self) {
         if self.blocked.is_some() {
-            self.ring.sender().fetch_or(lane::STARVED, Ordering::Relaxed);
+            self.lane.sender().fetch_or(lane::STARVED, Ordering::Relaxed);
         }
     }
 
@@ -429,7 +429,7 @@ impl Outbound {
     /// waits for room, or there is room.
     pub(super) fn has_no_room(&mut self) -> bool {
         let Some((form, len)) = self.blocked else { return false };
-        if matches!(self.producer.reserve(self.ring.rows(), form, len), Ok(None)) && !self.is_closed() {
+        if matches!(self.producer.reserve(self.lane.rows(), form, len), Ok(None)) && !self.is_closed() {
             return true;
         }
         self.blocked = None;
@@ -439,10 +439,10 @@ impl Outbound {
 
 impl Drop for Outbound {
     fn drop(&mut self) {
-        if !self.ring.is_ours() || self.ring.claimed_by() != self.own_instance {
+        if !self.lane.is_ours() || self.lane.claimed_by() != self.own_instance {
             return;
         }
-        self.ring.sender().fetch_or(lane::SENDER_CLOSED, Ordering::Release);
+        self.lane.sender().fetch_or(lane::SENDER_CLOSED, Ordering::Release);
         fence(Ordering::SeqCst);
         self.header.ring_bell(self.index);
         self.wake_peer();

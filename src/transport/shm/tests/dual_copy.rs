@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::transport::shm::dual_copy::{HelperState, TakeFrom, helper_word, take_piece};
-use crate::transport::shm::lane::Ring;
+use crate::transport::shm::lane::Lane;
 use crate::util::regions::Region;
 use crate::util::user::UserBuf;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -102,13 +102,13 @@ fn joined(dir: &Dir) -> (ShmTransport, ShmTransport, PeerId, PeerId) {
 
 /// How many pieces the peer has copied of the last dual copy.
 fn helped(end: &ShmTransport, peer: PeerId) -> u64 {
-    let ring = end.peers.get(peer).and_then(|peer| peer.ring).unwrap();
-    end.inbox.ring(ring).unwrap().helped().load(Ordering::Acquire) & 0xffff
+    let lane = end.peers.get(peer).and_then(|peer| peer.lane).unwrap();
+    end.inbox.lane(lane).unwrap().helped().load(Ordering::Acquire) & 0xffff
 }
 
 /// The ring that an endpoint has in its peer's file.
-fn ring(end: &ShmTransport, peer: PeerId) -> &Ring {
-    &end.peers.get(peer).and_then(|peer| peer.out.as_ref()).unwrap().ring
+fn lane(end: &ShmTransport, peer: PeerId) -> &Lane {
+    &end.peers.get(peer).and_then(|peer| peer.out.as_ref()).unwrap().lane
 }
 
 #[test]
@@ -183,7 +183,7 @@ fn one_message_after_the_other() {
     let start = Instant::now();
     let number = loop {
         assert!(start.elapsed() < PATIENCE, "the sender never takes a piece");
-        let pieces = ring(&a, to_b).pieces();
+        let pieces = lane(&a, to_b).pieces();
         let (next, over) = (b.peers.get(to_a).unwrap().last_dual_copy + 1, AtomicBool::new(false));
         let (got, taken) = std::thread::scope(|scope| {
             // A sender that takes one piece and is stopped.
@@ -212,8 +212,8 @@ fn one_message_after_the_other() {
         b.poll(&mut sink, 64);
         assert!(sink.ended.is_empty());
     }
-    let ring = &a.peers.get(to_b).and_then(|peer| peer.out.as_ref()).unwrap().ring;
-    ring.helped()
+    let lane = &a.peers.get(to_b).and_then(|peer| peer.out.as_ref()).unwrap().lane;
+    lane.helped()
         .store(helper_word(number, HelperState::Failed, 0), Ordering::Release);
     b.poll(&mut sink, 64);
     assert_eq!(sink.ended, [(1, true)]);
@@ -240,7 +240,7 @@ fn an_endpoint_closes_without_a_stopped_sender() {
         assert!(start.elapsed() < PATIENCE, "the sender never takes a piece");
         let next = b.peers.get(to_a).unwrap().last_dual_copy + 1;
         over.store(false, Ordering::Relaxed);
-        let pieces = ring(&a, to_b).pieces();
+        let pieces = lane(&a, to_b).pieces();
         std::thread::scope(|scope| {
             let taken = scope.spawn(|| {
                 let mut takes = core::iter::from_fn(|| (!over.load(Ordering::Relaxed)).then_some(()));
@@ -261,7 +261,7 @@ fn an_endpoint_closes_without_a_stopped_sender() {
     to.fill(7);
     // As if there were pieces left when the sender reads the request.
     let word = |front: u64, back: u64| u64::from(number) << 32 | front << 16 | back;
-    ring(&a, to_b).pieces().store(word(0, 2), Ordering::Release);
+    lane(&a, to_b).pieces().store(word(0, 2), Ordering::Release);
     a.poll(&mut GetSink::sending(source), 64);
     assert!(to.iter().all(|byte| *byte == 7));
 }
@@ -436,7 +436,7 @@ fn what_was_closed_meanwhile_is_not_touched() {
         // As `one_message_after_the_other`, until a piece is taken that the initiator then waits for.
         let number = loop {
             assert!(start.elapsed() < PATIENCE, "the target never takes a piece");
-            let pieces = ring(&target, to_end).pieces();
+            let pieces = lane(&target, to_end).pieces();
             let (next, over) = (end.peers.get(to).unwrap().last_dual_copy + 1, AtomicBool::new(false));
             let (got, taken) = std::thread::scope(|scope| {
                 let taken = scope.spawn(|| {
@@ -467,7 +467,7 @@ fn what_was_closed_meanwhile_is_not_touched() {
         // The target reads the request now, and finds no such region.
         target.poll(&mut helping, 64);
         assert_eq!(helped(&end, to), 0);
-        ring(&target, to_end)
+        lane(&target, to_end)
             .helped()
             .store(helper_word(number, HelperState::Failed, 0), Ordering::Release);
         end.poll(&mut sink, 64);

@@ -318,10 +318,10 @@ impl Story {
 
     /// Writes which pieces of a dual copy are left, for the victim to find.
     fn pieces(&mut self, forger: &ShmTransport, to: PeerId, number: u32, count: u16) {
-        let ring = forger.peers.get(to).and_then(|peer| forger.inbox.ring(peer.ring?));
-        let Some(ring) = ring else { return };
+        let lane = forger.peers.get(to).and_then(|peer| forger.inbox.lane(peer.lane?));
+        let Some(lane) = lane else { return };
         let back = self.dice.of(&[u64::from(count), u64::from(count), 0xffff, 1]);
-        ring.pieces().store(u64::from(number) << 32 | back, Ordering::Release);
+        lane.pieces().store(u64::from(number) << 32 | back, Ordering::Release);
     }
 
     fn push(&mut self, forger: &mut ShmTransport, to: PeerId, words: [u64; 4], body: &[u8]) {
@@ -345,16 +345,16 @@ impl Story {
                 dice.of(&[0, 1, IN_SEVERAL, mark_in_entry(0), u64::MAX]),
                 Ordering::SeqCst,
             ),
-            1 => out.ring.pieces().store(dice.word(), Ordering::SeqCst),
-            2 => out.ring.helped().store(
+            1 => out.lane.pieces().store(dice.word(), Ordering::SeqCst),
+            2 => out.lane.helped().store(
                 helper_word(dice.below(4) as u32, state, dice.word() as u16),
                 Ordering::SeqCst,
             ),
-            3 => out.ring.sender().store(dice.below(4) & !1, Ordering::SeqCst),
+            3 => out.lane.sender().store(dice.below(4) & !1, Ordering::SeqCst),
             4 => out.header.ring_bell(dice.below(2048) as usize),
             _ => {
                 let position = dice.number();
-                if let Some(own) = forger.peers.get(to).and_then(|peer| forger.inbox.ring(peer.ring?)) {
+                if let Some(own) = forger.peers.get(to).and_then(|peer| forger.inbox.lane(peer.lane?)) {
                     own.seen().store(position, Ordering::SeqCst);
                 }
             }

@@ -38,7 +38,7 @@ fn children_keep_no_claim() {
             let pushed = other.push(to, &header(round), Body::Empty, None);
             drop(other);
             let locked = |index: &usize| {
-                let lock = layout::LOCK_RINGS + *index as i64;
+                let lock = layout::LOCK_LANES + *index as i64;
                 end.own.header.claim(*index).is_some() && shared::is_locked(end.own.file(), lock).unwrap()
             };
             held.extend((0..end.own.header.used()).find(locked).map(|index| (round, index)));
@@ -110,7 +110,7 @@ fn a_claim_lives_as_long_as_its_process() {
     });
     let mut byte = [0];
     std::io::Read::read_exact(&mut tell, &mut byte).unwrap();
-    let held = |end: &ShmTransport| shared::is_locked(end.own.file().as_fd(), layout::LOCK_RINGS).unwrap();
+    let held = |end: &ShmTransport| shared::is_locked(end.own.file().as_fd(), layout::LOCK_LANES).unwrap();
     assert!(held(&end));
     child.kill();
     assert!(!held(&end));

@@ -325,7 +325,7 @@ fn a_later_life_is_heard_though_the_lock_of_the_first_is_held() {
     }
     // Held as by a child that has the first sender's open file.
     let (held, _) = shared::open_own(&name::endpoint_file(&dir.0, b"here")).unwrap();
-    assert!(shared::try_lock(held.as_fd(), layout::LOCK_RINGS).unwrap());
+    assert!(shared::try_lock(held.as_fd(), layout::LOCK_LANES).unwrap());
     poll_until(&mut end, &mut kept, |kept| kept.gone.len() == 2);
     let ids: Vec<_> = kept.packets.iter().map(|packet| packet.1.id).collect();
     assert_eq!(ids, [0, 1]);

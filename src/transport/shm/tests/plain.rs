@@ -42,8 +42,8 @@ fn a_sender_learns_whether_copies_are_quick() {
     let (mut b, mut at_b) = (dir.open("b"), Kept::default());
     let copied = |b: &mut ShmTransport, time| {
         let inbound = b.inbox.get_mut(1).unwrap();
-        inbound.ring.filling().store(1, Ordering::Relaxed);
-        inbound.speeds.copied(&inbound.ring, 4096, time);
+        inbound.lane.filling().store(1, Ordering::Relaxed);
+        inbound.speeds.copied(&inbound.lane, 4096, time);
     };
     // A neighbour keeps the memory of the lane from being released.
     let mut neighbour = dir.open("neighbour");

@@ -44,10 +44,10 @@ impl Pair {
 
     /// Copies out of the receiver's ring were so quick of late.
     fn copies_took(&mut self, time: Duration) {
-        let ring = self.receiver.peers.get(self.from).unwrap().ring.unwrap();
-        let inbound = self.receiver.inbox.get_mut(ring).unwrap();
-        inbound.ring.filling().store(1, Ordering::Relaxed);
-        (0..2).for_each(|_| inbound.speeds.copied(&inbound.ring, LEN, time));
+        let lane = self.receiver.peers.get(self.from).unwrap().lane.unwrap();
+        let inbound = self.receiver.inbox.get_mut(lane).unwrap();
+        inbound.lane.filling().store(1, Ordering::Relaxed);
+        (0..2).for_each(|_| inbound.speeds.copied(&inbound.lane, LEN, time));
     }
 
     fn get(&mut self, number: Token) -> Way {

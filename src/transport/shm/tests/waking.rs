@@ -76,8 +76,8 @@ fn nobody_sleeps_on_what_could_not_be_read_again() {
         ..Kept::default()
     };
     let is_refused = |reader: &ShmTransport| {
-        let ring = reader.inbox.get(0);
-        ring.is_some_and(|inbound| inbound.has_refused())
+        let lane = reader.inbox.get(0);
+        lane.is_some_and(|inbound| inbound.has_refused())
     };
     while !is_refused(&reader) {
         reader.poll(&mut read, 64);
@@ -85,7 +85,7 @@ fn nobody_sleeps_on_what_could_not_be_read_again() {
     assert!(reader.arm(), "the engine knows of what it has refused");
     reader.disarm();
     read.refuse = false;
-    let lane = sender.peers.get(to).unwrap().out.as_ref().unwrap().ring.rows();
+    let lane = sender.peers.get(to).unwrap().out.as_ref().unwrap().lane.rows();
     lane.begin_recalling();
     reader.poll(&mut read, 64);
     assert!(read.packets.is_empty());

@@ -168,7 +168,7 @@ impl Pair {
     /// Both have a large ring, which long bodies need.
     fn enlarge(&mut self) {
         for who in 0..2 {
-            while !self.out(who).ring.is_large() {
+            while !self.out(who).lane.is_large() {
                 assert_eq!(self.push(who), Push::Done);
             }
             self.read_all(1 - who);
@@ -320,7 +320,7 @@ fn lines_without_a_part_are_no_part_of_any_turn() {
             break pair;
         }
     };
-    while !pair.out(0).ring.is_large() {
+    while !pair.out(0).lane.is_large() {
         assert_eq!(pair.push(0), Push::Done);
         pair.read_all(1);
         pair.poll(0, 64);
@@ -454,9 +454,9 @@ fn a_length_that_cannot_be_ends_the_peer() {
     let longest = LONGEST;
     for low in [(1 << 20) - 1, (1 << 15) - 1, longest + 1, 7 << 15 | longest, 4096] {
         // The last would have room behind a large ring, which there is none of.
-        let ring = pair.ends[1].peers.get(pair.to[1]).unwrap().ring.unwrap();
-        let ring = pair.ends[1].inbox.ring(ring).unwrap();
-        ring.set_word(DIALOGUE_AT / 8, dialogue::word(1, position, low));
+        let lane = pair.ends[1].peers.get(pair.to[1]).unwrap().lane.unwrap();
+        let lane = pair.ends[1].inbox.lane(lane).unwrap();
+        lane.set_word(DIALOGUE_AT / 8, dialogue::word(1, position, low));
         poll_until(&mut pair.ends[1], &mut pair.sinks[1], |sink| !sink.gone.is_empty());
         assert!(pair.sinks[1].packets.is_empty());
         pair = Pair::meet_with_first(0);

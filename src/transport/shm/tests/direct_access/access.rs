@@ -44,8 +44,8 @@ fn private_memory_is_copied_by_the_kernel_if_that_pays() {
     ));
     assert_eq!(memory.byte(0).load(Ordering::Relaxed), 0);
     // What fits a packet just so is, too, where the target copies slowly.
-    let ring = &p.end.peers.get(p.to).unwrap().out.as_ref().unwrap().ring;
-    ring.copies().store(Copies::Slow as u64, Ordering::Relaxed);
+    let lane = &p.end.peers.get(p.to).unwrap().out.as_ref().unwrap().lane;
+    lane.copies().store(Copies::Slow as u64, Ordering::Relaxed);
     for len in [least, 200_000] {
         let at = LEN - len;
         assert!(copy(
@@ -85,8 +85,8 @@ fn the_kernel_waits_for_what_is_being_read() {
     let mut bytes = vec![3; end.config.bulk];
     let whole = part(0, bytes.len());
     push(&mut end, to, &header(1), &[]);
-    let ring = &end.peers.get(to).unwrap().out.as_ref().unwrap().ring;
-    ring.copies().store(Copies::Slow as u64, Ordering::Relaxed);
+    let lane = &end.peers.get(to).unwrap().out.as_ref().unwrap().lane;
+    lane.copies().store(Copies::Slow as u64, Ordering::Relaxed);
     assert!(!copy(&mut end, to, &whole, &own(&mut bytes), Access::Write));
     let out = end.peers.get_mut(to).unwrap().out.as_mut().unwrap();
     assert_eq!(out.choice.not_waited, 64, "it has waited, and nobody has read");

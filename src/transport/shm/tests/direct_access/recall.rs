@@ -243,7 +243,7 @@ fn a_ring_that_moved_is_taken_back_whole() {
             }
         }
         let out = p.end.peers.get(p.to).and_then(|peer| peer.out.as_ref()).unwrap();
-        let seen = out.ring.seen().load(Ordering::Acquire);
+        let seen = out.lane.seen().load(Ordering::Acquire);
         assert!(
             out.small_ring_end
                 .is_some_and(|end| seen < end && end < out.producer.position())

@@ -319,7 +319,7 @@ fn a_turn_that_the_peer_has_written_over_does_no_harm() {
         push_said(&mut p, &write_header(100), &[1; 200], true);
         let theirs = p.target.peers.get(back).unwrap().out.as_ref().unwrap();
         let lane = if theirs.has_dialogue() { theirs } else { out(&p) };
-        lane.ring.set_word(word, value);
+        lane.lane.set_word(word, value);
         let done = recall(&mut p.end, p.to);
         let written = (0..LEN)
             .filter(|at| memory.byte(*at).load(Ordering::Relaxed) != 0)

@@ -24,7 +24,7 @@ fn private_memory_goes_in_packets_where_the_ring_is_quicker() {
     for (copies, most) in rows {
         slow_writes(&mut p);
         let out = p.end.peers.get_mut(p.to).unwrap().out.as_mut().unwrap();
-        out.ring.copies().store(copies as u64, Ordering::Relaxed);
+        out.lane.copies().store(copies as u64, Ordering::Relaxed);
         out.choice.seen_polling = 100;
         for len in [
             8,
@@ -62,7 +62,7 @@ fn long_writes_go_in_packets_where_the_kernel_takes_longer() {
     p.end.config.stream = true;
     let sent = |p: &mut Pair, len| {
         let out = p.end.peers.get_mut(p.to).unwrap().out.as_mut().unwrap();
-        out.ring.copies().store(Copies::Quicker as u64, Ordering::Relaxed);
+        out.lane.copies().store(Copies::Quicker as u64, Ordering::Relaxed);
         out.choice.seen_polling = 100;
         p.end.is_better_sent(p.to, Access::Write, len)
     };
@@ -93,14 +93,14 @@ fn reads_go_in_packets_where_the_kernel_takes_longer() {
         .unwrap()
         .choice
         .seen_polling = 100;
-    let ring = p.end.peers.get(p.to).unwrap().ring.unwrap();
-    let inbound = |end: &mut ShmTransport, say: &dyn Fn(&mut Inbound)| say(end.inbox.get_mut(ring).unwrap());
+    let lane = p.end.peers.get(p.to).unwrap().lane.unwrap();
+    let inbound = |end: &mut ShmTransport, say: &dyn Fn(&mut Inbound)| say(end.inbox.get_mut(lane).unwrap());
     // Between what is quick at the kernel's usual pace, and what is at half of that.
     let slowly = Duration::from_nanos(8192 * 255 / 1000);
     inbound(&mut p.end, &|from| {
-        from.ring.filling().store(1, Ordering::Relaxed);
-        (0..2).for_each(|_| from.speeds.copied(&from.ring, 8192, slowly));
-        (0..2).for_each(|_| from.speeds.fetched(&from.ring, MAX_WRITE, Duration::from_nanos(3228)));
+        from.lane.filling().store(1, Ordering::Relaxed);
+        (0..2).for_each(|_| from.speeds.copied(&from.lane, 8192, slowly));
+        (0..2).for_each(|_| from.speeds.fetched(&from.lane, MAX_WRITE, Duration::from_nanos(3228)));
     });
     assert!(!p.end.is_better_sent(p.to, Access::Read, MAX_WRITE));
     inbound(&mut p.end, &|from| {
@@ -127,7 +127,7 @@ fn long_reads_are_asked_for_by_turns_where_those_are_quick() {
     let memory = Memory::private();
     let (mut p, back) = pair_with_room(&memory);
     p.end.config.stream = true;
-    let ring = p.end.peers.get(p.to).unwrap().ring.unwrap();
+    let lane = p.end.peers.get(p.to).unwrap().lane.unwrap();
     answer_each_other(&mut p, back);
     let polling = |p: &mut Pair| {
         let out = p.end.peers.get_mut(p.to).unwrap().out.as_mut().unwrap();
@@ -142,11 +142,11 @@ fn long_reads_are_asked_for_by_turns_where_those_are_quick() {
         MAX_READ,
     ];
     for (each, most) in [(1000, 0), (120, MAX_WRITE), (100, MAX_IN_RING), (30, MAX_READ)] {
-        let from = p.end.inbox.get_mut(ring).unwrap();
-        from.ring.saying().store(1, Ordering::Relaxed);
+        let from = p.end.inbox.get_mut(lane).unwrap();
+        from.lane.saying().store(1, Ordering::Relaxed);
         let took = |each: u64| Duration::from_nanos(8192 * each / 1000);
-        (0..2).for_each(|_| from.speeds.copied_of_turn(&from.ring, 8192, took(each), true));
-        (0..2).for_each(|_| from.speeds.copied(&from.ring, 8192, took(1000)));
+        (0..2).for_each(|_| from.speeds.copied_of_turn(&from.lane, 8192, took(each), true));
+        (0..2).for_each(|_| from.speeds.copied(&from.lane, 8192, took(1000)));
         polling(&mut p);
         for len in lens {
             assert_eq!(
@@ -180,8 +180,8 @@ fn long_writes_are_turns_where_those_are_quick() {
         (Copies::VeryQuick, LONGEST_TURN),
     ] {
         let out = p.end.peers.get_mut(p.to).unwrap().out.as_mut().unwrap();
-        out.ring.copies().store(Copies::Slow as u64, Ordering::Relaxed);
-        out.ring.copies_by_turns().store(copies as u64, Ordering::Relaxed);
+        out.lane.copies().store(Copies::Slow as u64, Ordering::Relaxed);
+        out.lane.copies_by_turns().store(copies as u64, Ordering::Relaxed);
         out.choice.seen_polling = 100;
         for len in lens {
             let sent = p.end.is_better_sent(p.to, Access::Write, len);
@@ -203,10 +203,10 @@ fn copies_by_the_kernel_are_timed() {
     let back = p.target.peer(b"end").unwrap();
     push(&mut p.target, back, &header(1), b"");
     poll_until(&mut p.end, &mut Kept::default(), |kept| !kept.packets.is_empty());
-    let ring = p.end.peers.get(p.to).unwrap().ring.unwrap();
+    let lane = p.end.peers.get(p.to).unwrap().lane.unwrap();
     let mut bytes = vec![0; MAX_IN_RING];
     for timed in [true, true, false] {
-        let started = p.end.inbox.get_mut(ring).unwrap().speeds.start_read(MAX_IN_RING);
+        let started = p.end.inbox.get_mut(lane).unwrap().speeds.start_read(MAX_IN_RING);
         assert_eq!(started.is_some(), timed);
         // No packet is so long where there are no streams.
         let (part, into) = (part(0, MAX_IN_RING), own(&mut bytes));
