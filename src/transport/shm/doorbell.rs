@@ -24,7 +24,7 @@ pub(super) struct Doorbell {
 
 impl Doorbell {
     pub(super) fn bind(dir: &Path, instance: u64) -> io::Result<Doorbell> {
-        let socket = ParentFd::new(datagram::bind(&name::bell(dir, instance))?);
+        let socket = ParentFd::new(datagram::bind(&name::doorbell(dir, instance))?);
         Ok(Doorbell {
             socket,
             dir: dir.to_owned(),
@@ -68,7 +68,7 @@ impl Doorbell {
     }
 
     fn try_ring(&self, instance: u64) -> bool {
-        let path = name::bell(&self.dir, instance);
+        let path = name::doorbell(&self.dir, instance);
         match datagram::send(self.socket.as_fd(), &path) {
             Sent::Done | Sent::Nobody => true,
             Sent::NoMemory => false,
@@ -88,7 +88,7 @@ fn ring_by_new_socket(path: &Path) -> bool {
 impl Drop for Doorbell {
     fn drop(&mut self) {
         if self.socket.is_ours() {
-            let _ = std::fs::remove_file(name::bell(&self.dir, self.instance));
+            let _ = std::fs::remove_file(name::doorbell(&self.dir, self.instance));
             // The socket is the last of an endpoint's files to be removed.
             home::leave(&self.dir);
         }

@@ -36,7 +36,7 @@ pub(super) struct EndpointFile {
     probe: Box<AtomicU64>,
     lanes: Arc<FileMap>,
     file: Arc<ParentFd>,
-    pub bell: Arc<Doorbell>,
+    pub doorbell: Arc<Doorbell>,
     path: PathBuf,
     address: String,
 }
@@ -65,7 +65,7 @@ impl EndpointFile {
             probe,
             lanes: made.lanes,
             file: Arc::new(made.file),
-            bell: Arc::new(made.bell),
+            doorbell: Arc::new(made.doorbell),
             path,
             address: address.to_owned(),
         })
@@ -121,7 +121,7 @@ struct Made {
     file: ParentFd,
     header: FileHeader,
     lanes: Arc<FileMap>,
-    bell: Doorbell,
+    doorbell: Doorbell,
 }
 
 /// Makes the file and links it to its name. Draws a new instance each time it tries.
@@ -165,12 +165,12 @@ fn fill(fd: OwnedFd, owner: &Owner<'_>, dir: &Path) -> Result<Option<Made>, (&'s
     let lanes = layout::map_lanes(file.as_fd()).map_err(failed("mmap"))?;
     header.init(owner);
     // A sweep leaves the socket alone while the draft of its instance exists.
-    let bell = Doorbell::bind(dir, owner.instance).map_err(failed("bind"))?;
+    let doorbell = Doorbell::bind(dir, owner.instance).map_err(failed("bind"))?;
     Ok(Some(Made {
         file,
         header,
         lanes,
-        bell,
+        doorbell,
     }))
 }
 
@@ -224,7 +224,7 @@ pub(super) fn remove_if_dead(path: &Path) -> Removal {
         return Removal::Busy;
     }
     if let (Some(dir), Some(instance)) = (path.parent(), layout::instance_in(fd.as_fd())) {
-        let _ = std::fs::remove_file(name::bell(dir, instance));
+        let _ = std::fs::remove_file(name::doorbell(dir, instance));
     }
     match std::fs::remove_file(path) {
         Ok(()) => Removal::Removed,

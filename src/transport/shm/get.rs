@@ -296,7 +296,7 @@ mod tests {
         let mut memory = vec![0; 70];
         let remote = expose(5, &iov(&mut memory, &[70]), ExposedName::Nothing).unwrap();
         let header = Header::new(Packet::Rendezvous, 1).words();
-        assert_eq!(Form::of(&header, remote.bytes().len(), true), Form::Near);
+        assert_eq!(Form::of(&header, remote.bytes().len(), true), Form::OneLine);
         assert!(expose(5, &iov(&mut memory, &[]), ExposedName::Nothing).is_none());
     }
 }

@@ -48,7 +48,7 @@ impl ShmTransport {
         self.rung.dedup();
         let done = self.read_rung(sink, budget);
         if self.housekeepings % CLOCK_EVERY == 0 {
-            self.own.bell.ring_again();
+            self.own.doorbell.ring_again();
             if self.check_is_due() {
                 self.peers.ended.append(&mut self.peers.put_off);
                 self.check_some();
@@ -91,12 +91,12 @@ impl ShmTransport {
         }
         match event {
             LaneEvent::Nothing | LaneEvent::Help => {}
-            LaneEvent::Over | LaneEvent::Broken => self.drop_ring(index),
+            LaneEvent::Over | LaneEvent::Broken => self.drop_lane(index),
             LaneEvent::Moved => self.follow(index),
             LaneEvent::Starved => {
                 let peer = self.inbox.get_mut(index).map(|inbound| inbound.peer);
                 if let Some(peer) = peer.and_then(|peer| self.peers.get(peer)) {
-                    self.own.bell.ring(peer.instance);
+                    self.own.doorbell.ring(peer.instance);
                 }
             }
         }
@@ -132,7 +132,7 @@ impl ShmTransport {
         }
     }
 
-    fn drop_ring(&mut self, index: usize) {
+    fn drop_lane(&mut self, index: usize) {
         if let Some(peer) = self.inbox.remove(index, &self.own.header, self.own.file()) {
             self.peers.lane_gone(peer, index);
         }
@@ -299,8 +299,8 @@ impl ShmTransport {
         }
     }
 
-    /// A peer is dead. The next poll delivers what it sent and then tells the engine; as its sender cannot, we ring its
-    /// bell.
+    /// A peer is dead. The next poll delivers what it sent and then tells the engine; as its sender cannot, we set
+    /// the bell of its lane.
     pub(super) fn end(&mut self, number: PeerId) {
         self.peers.end(number, &mut self.inbox);
         if let Some(lane) = self.peers.get(number).and_then(|peer| peer.lane) {

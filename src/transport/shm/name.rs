@@ -10,7 +10,7 @@ pub(super) const ADDRESS_MAX: usize = 256;
 /// In names of files that are not named after an address. `escape` never writes this character.
 const INTERNAL: char = '~';
 /// The end of a socket's name.
-const BELL: &str = ".bell";
+const DOORBELL: &str = ".bell";
 /// Stands between an address and the number of a context. It is no printing character, so programs do not choose it.
 const CONTEXT: u8 = 0x1f;
 /// A longer name is cut here, and a hash is appended; file systems take 255 bytes.
@@ -56,8 +56,8 @@ pub(super) fn endpoint_file(dir: &Path, address: &[u8]) -> PathBuf {
 }
 
 /// The socket that wakes an endpoint.
-pub(super) fn bell(dir: &Path, instance: u64) -> PathBuf {
-    dir.join(format!("{PREFIX}{INTERNAL}{instance:016x}{BELL}"))
+pub(super) fn doorbell(dir: &Path, instance: u64) -> PathBuf {
+    dir.join(format!("{PREFIX}{INTERNAL}{instance:016x}{DOORBELL}"))
 }
 
 /// The draft of an endpoint's file.
@@ -71,7 +71,7 @@ pub(super) enum File {
     /// An endpoint's file, or the draft of one.
     Endpoint,
     /// The socket of an instance.
-    Bell(u64),
+    Doorbell(u64),
     /// A named address vector.
     Table,
     /// None of ours.
@@ -85,9 +85,9 @@ pub(super) fn file(name: &[u8]) -> File {
     };
     let number = rest
         .strip_prefix(&[INTERNAL as u8])
-        .and_then(|rest| rest.strip_suffix(BELL.as_bytes()));
+        .and_then(|rest| rest.strip_suffix(DOORBELL.as_bytes()));
     let number = number.and_then(|number| u64::from_str_radix(core::str::from_utf8(number).ok()?, 16).ok());
-    number.map_or(File::Endpoint, File::Bell)
+    number.map_or(File::Endpoint, File::Doorbell)
 }
 
 fn escape(address: &[u8]) -> String {
@@ -138,7 +138,7 @@ mod tests {
         assert_ne!(long(b'a'), long(b'b'));
         assert!(long(b'a').file_name().unwrap().len() < 250);
         let named = |path: PathBuf| file(path.file_name().unwrap().as_encoded_bytes());
-        assert_eq!(named(bell(dir, 0xf1)), File::Bell(0xf1));
+        assert_eq!(named(doorbell(dir, 0xf1)), File::Doorbell(0xf1));
         assert_eq!(named(unfinished(dir, 0xf1)), File::Endpoint);
         assert_eq!(
             (file(b"somebody-elses"), file(b"fi_av.shm.job")),

@@ -16,12 +16,12 @@ impl ShmTransport {
     /// The descriptor that becomes readable when there may be something to poll, after the endpoint has
     /// announced its sleep. `arm_among_others` drains it.
     pub fn wake_fd(&self) -> RawFd {
-        self.own.bell.fd()
+        self.own.doorbell.fd()
     }
 
     /// Makes that descriptor readable, as a peer would.
     pub fn wake(&self) {
-        self.own.bell.ring_own();
+        self.own.doorbell.ring_own();
     }
 
     /// Announces the sleep of one thread alone. False: there is something to poll already, and nothing is announced.
@@ -38,7 +38,7 @@ impl ShmTransport {
     /// something to poll (false). So as long as one of them sleeps, the descriptor is readable or senders know that they have to ring.
     pub fn arm_among_others(&mut self) -> bool {
         if self.own.is_ours() {
-            self.own.bell.drain();
+            self.own.doorbell.drain();
         }
         self.announce()
     }
@@ -61,7 +61,7 @@ impl ShmTransport {
         let quiet = self.pending_copies.is_empty()
             && self.peers.ended.is_empty()
             && self.rung.is_empty()
-            && !self.own.bell.has_unrung();
+            && !self.own.doorbell.has_unrung();
         quiet && !room && !self.inbox.would_find(&self.own.header)
     }
 
@@ -106,7 +106,7 @@ impl ShmTransport {
     pub fn disarm(&mut self) {
         if self.own.is_ours() {
             attention::awake(self.own.header.attention(), self.sleeps);
-            self.own.bell.drain();
+            self.own.doorbell.drain();
         }
     }
 }

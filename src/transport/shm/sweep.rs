@@ -84,7 +84,7 @@ pub fn sweep(dir: &Path) {
 fn remove_what_is_dead(dir: &Path, path: &Path) {
     match name::file(path.file_name().unwrap_or_default().as_bytes()) {
         File::Endpoint => drop(remove_if_dead(path)),
-        File::Bell(instance) => remove_bell_if_dead(dir, instance),
+        File::Doorbell(instance) => remove_doorbell_if_dead(dir, instance),
         File::Table => shared_table::sweep(path),
         File::Other => {}
     }
@@ -92,11 +92,11 @@ fn remove_what_is_dead(dir: &Path, path: &Path) {
 
 /// Removes a socket whose owner is dead, and whose endpoint's file never got its name or was removed without the
 /// socket.
-fn remove_bell_if_dead(dir: &Path, instance: u64) {
+fn remove_doorbell_if_dead(dir: &Path, instance: u64) {
     // A socket has its name a moment before it is bound, but its owner has a draft then.
     let is_draft = name::unfinished(dir, instance).symlink_metadata().is_ok();
-    let bell = name::bell(dir, instance);
-    if !is_draft && datagram::is_bound(&bell) == Some(false) {
-        let _ = std::fs::remove_file(bell);
+    let socket = name::doorbell(dir, instance);
+    if !is_draft && datagram::is_bound(&socket) == Some(false) {
+        let _ = std::fs::remove_file(socket);
     }
 }

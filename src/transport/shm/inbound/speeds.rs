@@ -9,7 +9,8 @@ use core::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// Reads are judged by how quickly bodies come, through the ring or by turns. By turns a read is one packet, which is not copied out
-/// while it is copied in, so what turns take counts so many hundredths. Far, 8 KiB take 2.2 to 3.0 us by turns, by the kernel 2.1.
+/// while it is copied in, so what turns take counts so many hundredths. Where no cache is shared, 8 KiB take 2.2
+/// to 3.0 us by turns, by the kernel 2.1.
 const READ_BY_TURNS: u64 = 140;
 
 #[derive(Debug)]

@@ -42,7 +42,7 @@ impl Rows {
         unsafe { self.cell(cell).add(HEADER_AT).cast() }
     }
 
-    /// Writes the header of a record behind its control word. See `Form::Brief`.
+    /// Writes the header of a record behind its control word. See `Form::HalfLine`.
     #[inline(always)]
     pub(in super::super) fn write_header(&self, record: Record, header: [u64; 4]) {
         let at = self.header(record.cell);
@@ -50,14 +50,14 @@ impl Rows {
         // SAFETY: as many words as the form has room for lie in the record, which is the producer's, and are aligned there.
         unsafe {
             match record.form {
-                Form::Brief if record.len > 0 => at.cast::<[u64; 2]>().write([first, second]),
-                Form::Brief => at.cast::<[u64; 3]>().write([first, second, last]),
-                Form::Near | Form::Far => at.cast::<[u64; 4]>().write(header),
+                Form::HalfLine if record.len > 0 => at.cast::<[u64; 2]>().write([first, second]),
+                Form::HalfLine => at.cast::<[u64; 3]>().write([first, second, last]),
+                Form::OneLine | Form::Lines => at.cast::<[u64; 4]>().write(header),
             }
         }
     }
 
-    /// What a record's header was. See `Form::Brief`.
+    /// What a record's header was. See `Form::HalfLine`.
     #[inline(always)]
     pub(in super::super) fn read_header(&self, record: Record) -> [u64; 4] {
         let at = self.header(record.cell);
@@ -65,12 +65,12 @@ impl Rows {
         // change what is read; `wire::Header::from_words` checks whatever it is given.
         unsafe {
             match record.form {
-                Form::Brief => {
+                Form::HalfLine => {
                     let [first, second, last] = at.cast::<[u64; 3]>().read();
                     let last = if record.len == 0 { last } else { record.len as u64 };
                     [first, second, 0, last]
                 }
-                Form::Near | Form::Far => at.cast::<[u64; 4]>().read(),
+                Form::OneLine | Form::Lines => at.cast::<[u64; 4]>().read(),
             }
         }
     }

@@ -61,7 +61,7 @@ pub(super) struct Outbound {
     /// The lane names it as its claimer until the peer takes the lane back.
     own_instance: u64,
     /// Our own endpoint's, from which the peer's is rung.
-    bell: Arc<Doorbell>,
+    doorbell: Arc<Doorbell>,
     pub(super) path: PathBuf,
     pub(super) warn: fn(&str),
     /// The position at which we went on in a large ring.
@@ -151,7 +151,7 @@ impl Outbound {
             cache: RegionCache::default(),
             debug: config.debug,
             own_instance: own.instance,
-            bell: own.bell.clone(),
+            doorbell: own.doorbell.clone(),
             path,
             warn: config.warn,
             small_ring_end: None,
@@ -237,21 +237,21 @@ impl Outbound {
     #[inline(always)]
     fn write(&mut self, header: [u64; 4], body: Body<'_>, ordered: bool) -> Written {
         // In a dialogue half a line saves nothing, and a longer record that follows it would cost a line more.
-        let may_share = self.several_in_a_row || self.producer.is_in_a_line();
+        let may_share = self.several_in_a_row || self.producer.is_mid_line();
         // Two copies of the code, because that for a record of one line at most is half as long.
         match Form::of(&header, body.len(), may_share) {
-            Form::Far => self.put::<true>(Form::Far, header, body, ordered),
+            Form::Lines => self.put::<true>(Form::Lines, header, body, ordered),
             short => self.put::<false>(short, header, body, ordered),
         }
     }
 
     #[inline(always)]
-    fn put<const FAR: bool>(&mut self, form: Form, header: [u64; 4], body: Body<'_>, ordered: bool) -> Written {
+    fn put<const LINES: bool>(&mut self, form: Form, header: [u64; 4], body: Body<'_>, ordered: bool) -> Written {
         // The compiler leaves out what is for the other forms.
         let form = match form {
-            _ if FAR => Form::Far,
-            Form::Brief => Form::Brief,
-            Form::Near | Form::Far => Form::Near,
+            _ if LINES => Form::Lines,
+            Form::HalfLine => Form::HalfLine,
+            Form::OneLine | Form::Lines => Form::OneLine,
         };
         let len = body.len();
         let slot = loop {
@@ -266,7 +266,7 @@ impl Outbound {
             }
         };
         match fill::in_one_piece(&body, len) {
-            Some(from) if form == Form::Far && len >= fill::LONG => self.fill_long(slot.record, from),
+            Some(from) if form == Form::Lines && len >= fill::LONG => self.fill_long(slot.record, from),
             // SAFETY: the record is this side's, as it was reserved above and is published below.
             _ => fill::fill(unsafe { self.lane.rows().body(slot.record) }, body),
         }
@@ -295,7 +295,7 @@ impl Outbound {
         if ordered {
             self.ordered_until = self.producer.position();
         }
-        if slot.record.form != Form::Far && self.several_in_a_row {
+        if slot.record.form != Form::Lines && self.several_in_a_row {
             let next = self.producer.next_lines(rows.size(), ahead::LINES);
             next.for_each(|cell| self.lane.prepare(cell));
         }
@@ -326,7 +326,7 @@ impl Outbound {
     /// The peer sleeps and must be woken, or has closed.
     #[cold]
     fn wake_peer(&self) -> Written {
-        if attention::wake(self.header.attention(), || self.bell.ring(self.instance())) {
+        if attention::wake(self.header.attention(), || self.doorbell.ring(self.instance())) {
             Written::Done
         } else {
             Written::Gone

@@ -93,7 +93,7 @@ impl Producer {
     #[inline(always)]
     pub(super) fn reserve<C: Cells>(&mut self, ring: &C, form: Form, len: usize) -> Result<Option<Slot>, Broken> {
         let size = ring.size();
-        let end = if form == Form::Far {
+        let end = if form == Form::Lines {
             size.end_for(form.cells(len))
         } else {
             size.front
@@ -186,7 +186,7 @@ impl Producer {
             }
         }
         self.tail += skip + record.cells;
-        if record.form == Form::Far {
+        if record.form == Form::Lines {
             self.cover(record.cell + 2, record.cells - 2);
         }
     }
@@ -222,7 +222,7 @@ impl Producer {
 
     /// Whether the last record has left half of its line free.
     #[inline(always)]
-    pub(super) fn is_in_a_line(&self) -> bool {
+    pub(super) fn is_mid_line(&self) -> bool {
         self.tail % 2 != 0
     }
 
@@ -237,7 +237,7 @@ impl Producer {
     #[inline(always)]
     pub(super) fn next_lines(&self, size: Size, count: u64) -> impl Iterator<Item = u64> + use<> {
         let free = (self.taken + size.cells()).saturating_sub(self.tail) / 2;
-        let count = if self.is_in_a_line() { 0 } else { count.min(free) };
+        let count = if self.is_mid_line() { 0 } else { count.min(free) };
         let from = self.tail;
         (0..count).map(move |line| size.cell(from + 2 * line))
     }

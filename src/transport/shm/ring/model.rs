@@ -1,6 +1,6 @@
 //! Tries every order in which the two sides' loads and stores can be seen: `abi-tests/loom/run`.
 
-use super::record::BRIEF;
+use super::record::HALF_LINE;
 use super::*;
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
@@ -84,7 +84,7 @@ fn send(ring: &Part, producer: &mut Producer, value: u64, (form, len): (Form, us
         if cell != first {
             // What follows covers the control words of its later cells, with anything.
             let next = ring.size.lap(producer.tail + slot.skip + ring.size.cells());
-            ring.of.control[ring.at(cell)].store(next | BRIEF | 1, Ordering::Relaxed);
+            ring.of.control[ring.at(cell)].store(next | HALF_LINE | 1, Ordering::Relaxed);
         }
     }
     producer.publish(ring, slot);
@@ -119,8 +119,8 @@ fn check(before: usize, records: &'static [(Form, usize)], grow: Option<usize>) 
     builder.check(move || {
         let words = |at: usize| match at {
             0 => 0,
-            1..SMALL => Size::of(SMALL as u64).lap(at as u64) | BRIEF | 2,
-            _ => Size::of(LARGE as u64).lap(at as u64) | BRIEF | 2,
+            1..SMALL => Size::of(SMALL as u64).lap(at as u64) | HALF_LINE | 2,
+            _ => Size::of(LARGE as u64).lap(at as u64) | HALF_LINE | 2,
         };
         let model = Arc::new(Model {
             control: core::array::from_fn(|at| AtomicU64::new(words(at))),
@@ -130,8 +130,8 @@ fn check(before: usize, records: &'static [(Form, usize)], grow: Option<usize>) 
         let mut ring = Part::small(&model);
         let (mut producer, mut consumer) = (Producer::default(), Consumer::default());
         for _ in 0..before {
-            send(&ring, &mut producer, 77, BRIEF_ONE);
-            assert_eq!(receive(&mut ring, &mut consumer), (77, BRIEF_ONE));
+            send(&ring, &mut producer, 77, HALF_LINE_RECORD);
+            assert_eq!(receive(&mut ring, &mut consumer), (77, HALF_LINE_RECORD));
         }
         let mut theirs = ring.clone();
         let sender = loom::thread::spawn(move || {
@@ -166,12 +166,12 @@ fn check_turn(before: usize, second: (Form, usize), grow: bool, waits: bool) {
         let mut ring = Part::small(&model);
         let (mut producer, mut consumer) = (Producer::default(), Consumer::default());
         for _ in 0..before {
-            send(&ring, &mut producer, 77, BRIEF_ONE);
-            assert_eq!(receive(&mut ring, &mut consumer), (77, BRIEF_ONE));
+            send(&ring, &mut producer, 77, HALF_LINE_RECORD);
+            assert_eq!(receive(&mut ring, &mut consumer), (77, HALF_LINE_RECORD));
         }
         let (mut theirs, their_turn) = (ring.clone(), turn.clone());
         let sender = loom::thread::spawn(move || {
-            send(&theirs, &mut producer, 1, BRIEF_ONE);
+            send(&theirs, &mut producer, 1, HALF_LINE_RECORD);
             their_turn.store(producer.position(), Ordering::Release);
             producer.behind_a_turn();
             if grow {
@@ -221,42 +221,42 @@ fn check_turn(before: usize, second: (Form, usize), grow: bool, waits: bool) {
 #[test]
 fn a_turn_between_records() {
     for waits in [false, true] {
-        check_turn(0, BRIEF_ONE, false, waits);
-        check_turn(0, NEAR_ONE, false, waits);
-        check_turn(14, FAR_ONE, false, waits);
-        check_turn(2, FAR_ONE, true, waits);
+        check_turn(0, HALF_LINE_RECORD, false, waits);
+        check_turn(0, ONE_LINE_RECORD, false, waits);
+        check_turn(14, LINES_RECORD, false, waits);
+        check_turn(2, LINES_RECORD, true, waits);
     }
 }
 
-const BRIEF_ONE: (Form, usize) = (Form::Brief, 0);
-const NEAR_ONE: (Form, usize) = (Form::Near, 24);
-const FAR_ONE: (Form, usize) = (Form::Far, 60);
+const HALF_LINE_RECORD: (Form, usize) = (Form::HalfLine, 0);
+const ONE_LINE_RECORD: (Form, usize) = (Form::OneLine, 24);
+const LINES_RECORD: (Form, usize) = (Form::Lines, 60);
 
 #[test]
 fn records_of_a_cell() {
-    check(0, &[BRIEF_ONE, BRIEF_ONE, BRIEF_ONE], None);
+    check(0, &[HALF_LINE_RECORD, HALF_LINE_RECORD, HALF_LINE_RECORD], None);
 }
 
 #[test]
 fn records_of_a_line_begin_with_one() {
-    check(0, &[BRIEF_ONE, NEAR_ONE, BRIEF_ONE], None);
+    check(0, &[HALF_LINE_RECORD, ONE_LINE_RECORD, HALF_LINE_RECORD], None);
 }
 
 #[test]
 fn records_over_the_end() {
-    check(14, &[NEAR_ONE, FAR_ONE], None);
-    check(15, &[BRIEF_ONE, FAR_ONE], None);
-    check(15, &[FAR_ONE, BRIEF_ONE], None);
+    check(14, &[ONE_LINE_RECORD, LINES_RECORD], None);
+    check(15, &[HALF_LINE_RECORD, LINES_RECORD], None);
+    check(15, &[LINES_RECORD, HALF_LINE_RECORD], None);
 }
 
 #[test]
 fn a_full_ring() {
-    check(10, &[FAR_ONE, FAR_ONE, FAR_ONE, FAR_ONE], None);
+    check(10, &[LINES_RECORD, LINES_RECORD, LINES_RECORD, LINES_RECORD], None);
 }
 
 #[test]
 fn a_ring_that_grows() {
-    check(0, &[BRIEF_ONE, FAR_ONE, FAR_ONE], Some(0));
-    check(12, &[FAR_ONE, FAR_ONE, FAR_ONE], Some(1));
-    check(14, &[BRIEF_ONE, FAR_ONE, FAR_ONE], Some(2));
+    check(0, &[HALF_LINE_RECORD, LINES_RECORD, LINES_RECORD], Some(0));
+    check(12, &[LINES_RECORD, LINES_RECORD, LINES_RECORD], Some(1));
+    check(14, &[HALF_LINE_RECORD, LINES_RECORD, LINES_RECORD], Some(2));
 }

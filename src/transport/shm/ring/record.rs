@@ -16,8 +16,8 @@ pub(super) const RECORD: u64 = 1 << 16;
 pub(super) const SKIP: u64 = 2 << 16;
 /// The producer goes on in another ring.
 pub(super) const MOVED: u64 = 3 << 16;
-/// A record of form `Brief`.
-pub(super) const BRIEF: u64 = 4 << 16;
+/// A record of form `HalfLine`.
+pub(super) const HALF_LINE: u64 = 4 << 16;
 /// With a record: a turn of the dialogue was written since the record before.
 pub(super) const AFTER_TURN: u64 = 8 << 16;
 pub(super) const LAP_SHIFT: u32 = 20;
@@ -27,34 +27,35 @@ pub(super) const LAP_SHIFT: u32 = 20;
 pub(in super::super) enum Form {
     /// One cell, so that two of a flood share a line: two words of the header and the body, or in place of an empty body the
     /// header's last word.
-    Brief,
+    HalfLine,
     /// One line, header and body.
-    Near,
+    OneLine,
     /// The body begins with the second line.
-    Far,
+    Lines,
 }
 
 impl Form {
-    const BRIEF_MOST: usize = CELL - Form::Brief.body_at();
-    const NEAR_MOST: usize = LINE - Form::Near.body_at();
+    const HALF_LINE_MOST: usize = CELL - Form::HalfLine.body_at();
+    const ONE_LINE_MOST: usize = LINE - Form::OneLine.body_at();
 
     /// The least that a record can take, which is a line if it may not share one.
     #[inline(always)]
     pub(in super::super) fn of(header: &[u64; 4], len: usize, may_share: bool) -> Form {
-        let is_brief = may_share && len <= Form::BRIEF_MOST && header[2] == 0 && (len == 0 || header[3] == len as u64);
+        let fits_half =
+            may_share && len <= Form::HALF_LINE_MOST && header[2] == 0 && (len == 0 || header[3] == len as u64);
         match len {
-            _ if is_brief => Form::Brief,
-            _ if len <= Form::NEAR_MOST => Form::Near,
-            _ => Form::Far,
+            _ if fits_half => Form::HalfLine,
+            _ if len <= Form::ONE_LINE_MOST => Form::OneLine,
+            _ => Form::Lines,
         }
     }
 
     #[inline(always)]
     pub(in super::super) const fn body_at(self) -> usize {
         match self {
-            Form::Brief => 24,
-            Form::Near => 40,
-            Form::Far => LINE,
+            Form::HalfLine => 24,
+            Form::OneLine => 40,
+            Form::Lines => LINE,
         }
     }
 
@@ -62,9 +63,9 @@ impl Form {
     #[inline(always)]
     pub(super) const fn cells(self, len: usize) -> u64 {
         match self {
-            Form::Brief => 1,
-            Form::Near => 2,
-            Form::Far => 2 * (Form::Far.body_at() + len).div_ceil(LINE) as u64,
+            Form::HalfLine => 1,
+            Form::OneLine => 2,
+            Form::Lines => 2 * (Form::Lines.body_at() + len).div_ceil(LINE) as u64,
         }
     }
 }
@@ -179,7 +180,11 @@ pub(in super::super) struct Broken;
 /// The control word of a record, without its lap.
 #[inline(always)]
 pub(super) fn encode(record: Record) -> u64 {
-    let kind = if record.form == Form::Brief { BRIEF } else { RECORD };
+    let kind = if record.form == Form::HalfLine {
+        HALF_LINE
+    } else {
+        RECORD
+    };
     kind | record.len as u64
 }
 
@@ -187,14 +192,14 @@ pub(super) fn encode(record: Record) -> u64 {
 #[inline(always)]
 pub(super) fn decode(size: Size, cell: u64, word: u64, lap: u64) -> Result<Record, Broken> {
     // If the word is no record of this lap, bits above the length are left.
-    let brief = (word ^ (lap | BRIEF)) as usize;
+    let len_if_half = (word ^ (lap | HALF_LINE)) as usize;
     let len = (word ^ (lap | RECORD)) as usize;
-    let (form, len) = match (brief, len) {
-        (..=Form::BRIEF_MOST, _) => (Form::Brief, brief),
+    let (form, len) = match (len_if_half, len) {
+        (..=Form::HALF_LINE_MOST, _) => (Form::HalfLine, len_if_half),
         _ if cell % 2 != 0 => return Err(Broken),
-        (_, ..=Form::NEAR_MOST) => (Form::Near, len),
-        _ if len > LEN as usize || cell + Form::Far.cells(len) > size.cells() => return Err(Broken),
-        _ => (Form::Far, len),
+        (_, ..=Form::ONE_LINE_MOST) => (Form::OneLine, len),
+        _ if len > LEN as usize || cell + Form::Lines.cells(len) > size.cells() => return Err(Broken),
+        _ => (Form::Lines, len),
     };
     let cells = form.cells(len);
     Ok(Record { cell, form, len, cells })
@@ -203,19 +208,19 @@ pub(super) fn decode(size: Size, cell: u64, word: u64, lap: u64) -> Result<Recor
 /// The same, if it is one of a line or less.
 #[inline(always)]
 pub(super) fn decode_short(cell: u64, word: u64, lap: u64) -> Option<Record> {
-    let brief = (word ^ (lap | BRIEF)) as usize;
-    if brief <= Form::BRIEF_MOST {
+    let len_if_half = (word ^ (lap | HALF_LINE)) as usize;
+    if len_if_half <= Form::HALF_LINE_MOST {
         return Some(Record {
             cell,
-            form: Form::Brief,
-            len: brief,
+            form: Form::HalfLine,
+            len: len_if_half,
             cells: 1,
         });
     }
     let len = (word ^ (lap | RECORD)) as usize;
-    (len <= Form::NEAR_MOST && cell % 2 == 0).then_some(Record {
+    (len <= Form::ONE_LINE_MOST && cell % 2 == 0).then_some(Record {
         cell,
-        form: Form::Near,
+        form: Form::OneLine,
         len,
         cells: 2,
     })

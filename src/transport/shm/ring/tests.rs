@@ -1,6 +1,6 @@
 //! The ring over plain memory: records come out as they went in, whatever their lengths and whenever the ring grows.
 
-use super::record::{BRIEF, LAP_SHIFT};
+use super::record::{HALF_LINE, LAP_SHIFT};
 use super::*;
 use core::cell::{Cell, RefCell};
 use proptest::prelude::*;
@@ -21,7 +21,7 @@ struct Plain {
 impl Plain {
     fn new(cells: u64) -> Plain {
         let size = Size::of(cells);
-        let mut words: Vec<u64> = (0..cells).map(|cell| size.lap(cell) | BRIEF | 5).collect();
+        let mut words: Vec<u64> = (0..cells).map(|cell| size.lap(cell) | HALF_LINE | 5).collect();
         words[0] = 0;
         Plain {
             size,
@@ -33,7 +33,7 @@ impl Plain {
     /// A larger ring for the same two sides, in memory with old words of any lap.
     fn larger(&self, position: u64) -> Plain {
         let size = Size::of(LARGE);
-        let word = |cell| size.lap(position + cell) | BRIEF | 5;
+        let word = |cell| size.lap(position + cell) | HALF_LINE | 5;
         Plain {
             size,
             words: RefCell::new((0..LARGE).map(word).collect()),
@@ -73,7 +73,7 @@ fn put(ring: &Plain, producer: &mut Producer, form: Form, len: usize) -> bool {
     );
     // What follows covers the control words of its later cells, perhaps with what would be one in the next lap.
     let next = ring.size.lap(producer.tail + slot.skip + ring.size.cells());
-    (1..slot.record.cells).for_each(|more| ring.publish(slot.record.cell + more, next | BRIEF | 1));
+    (1..slot.record.cells).for_each(|more| ring.publish(slot.record.cell + more, next | HALF_LINE | 1));
     producer.publish(ring, slot);
     true
 }
@@ -81,7 +81,7 @@ fn put(ring: &Plain, producer: &mut Producer, form: Form, len: usize) -> bool {
 fn take(ring: &Plain, consumer: &mut Consumer) -> Option<Record> {
     let (short, from) = (consumer.short(ring), consumer.position());
     let found = consumer.next(ring).unwrap();
-    let is_at_hand = |record: &Record| record.form != Form::Far && consumer.position() == from;
+    let is_at_hand = |record: &Record| record.form != Form::Lines && consumer.position() == from;
     assert_eq!(short, found.filter(is_at_hand));
     if let Some(record) = found {
         consumer.advance(ring, record);
@@ -89,61 +89,61 @@ fn take(ring: &Plain, consumer: &mut Consumer) -> Option<Record> {
     found
 }
 
-const FORMS: [Form; 3] = [Form::Brief, Form::Near, Form::Far];
+const FORMS: [Form; 3] = [Form::HalfLine, Form::OneLine, Form::Lines];
 
 /// The length of a body that has this form, as close to `len` as may be.
 fn fitting(form: Form, len: usize) -> usize {
     match form {
-        Form::Brief => len.min(CELL - form.body_at()),
-        Form::Near => len.min(LINE - form.body_at()),
-        Form::Far => len.max(LINE - Form::Near.body_at() + 1),
+        Form::HalfLine => len.min(CELL - form.body_at()),
+        Form::OneLine => len.min(LINE - form.body_at()),
+        Form::Lines => len.max(LINE - Form::OneLine.body_at() + 1),
     }
 }
 
 #[test]
 fn records_are_as_long_as_their_cells() {
     let rows = [
-        (Form::Brief, 0, 1),
-        (Form::Brief, 8, 1),
-        (Form::Near, 0, 2),
-        (Form::Near, 24, 2),
-        (Form::Far, 25, 4),
-        (Form::Far, 64, 4),
-        (Form::Far, 65, 6),
-        (Form::Far, 512, 18),
-        (Form::Far, 513, 20),
-        (Form::Far, 8192, 258),
+        (Form::HalfLine, 0, 1),
+        (Form::HalfLine, 8, 1),
+        (Form::OneLine, 0, 2),
+        (Form::OneLine, 24, 2),
+        (Form::Lines, 25, 4),
+        (Form::Lines, 64, 4),
+        (Form::Lines, 65, 6),
+        (Form::Lines, 512, 18),
+        (Form::Lines, 513, 20),
+        (Form::Lines, 8192, 258),
     ];
     for (form, len, cells) in rows {
         assert_eq!(form.cells(len), cells, "{form:?} {len}");
     }
     for count in [16, 32, 512, 2048, 4096] {
         let most = longest(count);
-        assert!(2 * Form::Far.cells(most) < count / 4 * 3, "{count}: {most}");
-        assert!((0..=most).all(|len| Form::Far.cells(len) <= Form::Far.cells(most)));
+        assert!(2 * Form::Lines.cells(most) < count / 4 * 3, "{count}: {most}");
+        assert!((0..=most).all(|len| Form::Lines.cells(len) <= Form::Lines.cells(most)));
     }
 }
 
 /// Nothing of a header may be lost.
 #[test]
-fn a_brief_record_has_room_for_its_header() {
+fn a_record_of_half_a_line_has_room_for_its_header() {
     let (data, total) = (7, 9);
     let rows = [
-        ([1, 2, 0, 0], 0, Form::Brief),
-        ([1, 2, 0, total], 0, Form::Brief),
-        ([1, 2, data, 0], 0, Form::Near),
-        ([1, 2, 0, 8], 8, Form::Brief),
-        ([1, 2, 0, 3], 3, Form::Brief),
-        ([1, 2, 0, total], 8, Form::Near),
-        ([1, 2, 0, 0], 3, Form::Near),
-        ([1, 2, data, 8], 8, Form::Near),
-        ([1, 2, 0, 9], 9, Form::Near),
-        ([1, 2, 0, 24], 24, Form::Near),
-        ([1, 2, 0, 25], 25, Form::Far),
+        ([1, 2, 0, 0], 0, Form::HalfLine),
+        ([1, 2, 0, total], 0, Form::HalfLine),
+        ([1, 2, data, 0], 0, Form::OneLine),
+        ([1, 2, 0, 8], 8, Form::HalfLine),
+        ([1, 2, 0, 3], 3, Form::HalfLine),
+        ([1, 2, 0, total], 8, Form::OneLine),
+        ([1, 2, 0, 0], 3, Form::OneLine),
+        ([1, 2, data, 8], 8, Form::OneLine),
+        ([1, 2, 0, 9], 9, Form::OneLine),
+        ([1, 2, 0, 24], 24, Form::OneLine),
+        ([1, 2, 0, 25], 25, Form::Lines),
     ];
     for (header, len, form) in rows {
         assert_eq!(Form::of(&header, len, true), form, "{header:?} {len}");
-        assert_ne!(Form::of(&header, len, false), Form::Brief);
+        assert_ne!(Form::of(&header, len, false), Form::HalfLine);
     }
 }
 
@@ -151,11 +151,17 @@ fn a_brief_record_has_room_for_its_header() {
 fn two_brief_records_share_a_line() {
     let ring = Plain::new(LARGE);
     let (mut producer, mut consumer) = (Producer::default(), Consumer::default());
-    for form in [Form::Brief, Form::Brief, Form::Brief, Form::Near, Form::Brief] {
+    for form in [
+        Form::HalfLine,
+        Form::HalfLine,
+        Form::HalfLine,
+        Form::OneLine,
+        Form::HalfLine,
+    ] {
         assert!(put(&ring, &mut producer, form, 8));
     }
     let cells = core::iter::from_fn(|| take(&ring, &mut consumer)).map(|record| (record.cell, record.form));
-    let (brief, near) = (Form::Brief, Form::Near);
+    let (brief, near) = (Form::HalfLine, Form::OneLine);
     let found: Vec<_> = cells.collect();
     assert_eq!(found, [(0, brief), (1, brief), (2, brief), (4, near), (6, brief)]);
 }
@@ -163,12 +169,12 @@ fn two_brief_records_share_a_line() {
 #[test]
 fn while_the_consumer_keeps_up_records_stay_in_the_front() {
     let rows = [
-        (Form::Brief, 0, 32),
-        (Form::Near, 0, 32),
-        (Form::Far, 100, 32),
-        (Form::Far, 200, 32),
-        (Form::Far, 400, 48),
-        (Form::Far, 1000, 102),
+        (Form::HalfLine, 0, 32),
+        (Form::OneLine, 0, 32),
+        (Form::Lines, 100, 32),
+        (Form::Lines, 200, 32),
+        (Form::Lines, 400, 48),
+        (Form::Lines, 1000, 102),
     ];
     for (form, len, last) in rows {
         let ring = Plain::new(LARGE);
@@ -186,7 +192,7 @@ fn while_the_consumer_keeps_up_records_stay_in_the_front() {
 
 #[test]
 fn what_is_not_read_has_the_whole_ring() {
-    for (form, len) in [(Form::Brief, 8), (Form::Near, 8), (Form::Far, 100)] {
+    for (form, len) in [(Form::HalfLine, 8), (Form::OneLine, 8), (Form::Lines, 100)] {
         let ring = Plain::new(LARGE);
         let mut producer = Producer::default();
         let fit = (0..).take_while(|_| put(&ring, &mut producer, form, len)).count() as u64;
@@ -198,7 +204,12 @@ fn what_is_not_read_has_the_whole_ring() {
 /// free cell take, that are not given back yet, and where a record does not fit.
 #[test]
 fn what_a_consumer_leaves_that_stops_has_the_whole_ring() {
-    let forms = [(Form::Brief, 8), (Form::Near, 0), (Form::Far, 100), (Form::Far, 200)];
+    let forms = [
+        (Form::HalfLine, 8),
+        (Form::OneLine, 0),
+        (Form::Lines, 100),
+        (Form::Lines, 200),
+    ];
     for ((form, len), before) in forms
         .iter()
         .flat_map(|form| (0..400).map(move |before| (*form, before)))
@@ -221,7 +232,7 @@ fn what_a_consumer_leaves_that_stops_has_the_whole_ring() {
             assert_eq!(take(&ring, &mut consumer).map(|record| record.len), Some(len));
         }
         assert_eq!(consumer.next(&ring), Ok(None));
-        assert!(put(&ring, &mut producer, Form::Far, longest(LARGE)));
+        assert!(put(&ring, &mut producer, Form::Lines, longest(LARGE)));
     }
 }
 
@@ -234,9 +245,9 @@ enum Step {
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let put = |(form, len)| Step::Put(form, fitting(form, len));
-    let forms = || prop_oneof![Just(Form::Brief), Just(Form::Near), Just(Form::Far)];
+    let forms = || prop_oneof![Just(Form::HalfLine), Just(Form::OneLine), Just(Form::Lines)];
     let step = prop_oneof![
-        20 => (Just(Form::Far), 0..=longest(LARGE)).prop_map(put),
+        20 => (Just(Form::Lines), 0..=longest(LARGE)).prop_map(put),
         30 => (forms(), 0..=longest(SMALL)).prop_map(put),
         40 => Just(Step::Take),
         1 => Just(Step::Grow),

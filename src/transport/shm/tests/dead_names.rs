@@ -23,7 +23,7 @@ fn one_of_many_gets_a_dead_name() {
         });
         assert_eq!(got.iter().filter(|open| open.is_ok()).count(), 1);
         assert!(got.iter().all(|open| matches!(open, Ok(_) | Err(OpenError::InUse))));
-        assert_eq!(dir.names(), ["bell", "libfabric-rs.name"]);
+        assert_eq!(dir.names(), ["doorbell", "libfabric-rs.name"]);
     }
 }
 

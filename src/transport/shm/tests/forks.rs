@@ -82,7 +82,7 @@ fn a_child_of_fork_has_no_endpoint() {
         poll_until(&mut end, &mut kept, |_| {
             dir.names().contains(&"libfabric-rs.child".to_owned())
         });
-        assert!(name::bell(&dir.0, end.own.instance).exists());
+        assert!(name::doorbell(&dir.0, end.own.instance).exists());
         assert_eq!(end.push(to, &header(3), Body::Empty, None), Push::Done);
         // SAFETY: ends this process as a crash would.
         unsafe { libc::raise(libc::SIGKILL) };

@@ -348,8 +348,8 @@ fn what_the_dead_left_is_swept() {
     let _again = dir.open("dead-3");
     sweep::sweep(&dir.0);
     let left = [
-        "bell",
-        "bell",
+        "doorbell",
+        "doorbell",
         "libfabric-rs.alive",
         "libfabric-rs.dead-3",
         "libfabric-rs.not-a-region",

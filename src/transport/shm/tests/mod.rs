@@ -55,10 +55,10 @@ impl Dir {
         ShmTransport::open(address, &self.config()).unwrap()
     }
 
-    /// The names of the files. Those of sockets are random, so they are replaced by `bell`.
+    /// The names of the files. Those of sockets are random, so they are replaced by `doorbell`.
     fn names(&self) -> Vec<String> {
         let called = |name: String| match name::file(name.as_bytes()) {
-            name::File::Bell(_) => "bell".to_owned(),
+            name::File::Doorbell(_) => "doorbell".to_owned(),
             _ => name,
         };
         let entries = std::fs::read_dir(&self.0).unwrap();

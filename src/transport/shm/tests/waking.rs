@@ -116,9 +116,9 @@ fn waking_the_dead_does_no_harm() {
         Push::Unreachable(Unreached::Nobody),
         "it is dead, and its file removed"
     );
-    end.own.bell.ring(7);
+    end.own.doorbell.ring(7);
     poll_until(&mut end, &mut kept, |kept| kept.gone.len() == 1);
-    assert_eq!(dir.names(), ["bell", "libfabric-rs.end"]);
+    assert_eq!(dir.names(), ["doorbell", "libfabric-rs.end"]);
 }
 
 /// More sleepers than one socket may have sent to before they have received it.
@@ -158,16 +158,16 @@ fn more_are_woken_than_a_socket_may_ring() {
 #[test]
 fn sockets_of_the_dead_are_swept() {
     let dir = Dir::new();
-    let left = |instance| drop(datagram::bind(&name::bell(&dir.0, instance)).unwrap());
+    let left = |instance| drop(datagram::bind(&name::doorbell(&dir.0, instance)).unwrap());
     let alive = dir.open("alive");
     (1..4).for_each(left);
     let draft = shared::create(&name::unfinished(&dir.0, 3)).unwrap();
     assert!(shared::try_lock(std::os::fd::AsFd::as_fd(&draft), layout::LOCK_LIFE).unwrap());
     sweep::sweep(&dir.0);
-    let there = |instance| name::bell(&dir.0, instance).exists();
+    let there = |instance| name::doorbell(&dir.0, instance).exists();
     assert_eq!([1, 2, 3, alive.own.instance].map(there), [false, false, true, true]);
     drop(draft);
     sweep::sweep(&dir.0);
     sweep::sweep(&dir.0);
-    assert_eq!(dir.names(), ["bell", "libfabric-rs.alive"]);
+    assert_eq!(dir.names(), ["doorbell", "libfabric-rs.alive"]);
 }

@@ -132,7 +132,7 @@ fn a_killed_target_is_missed() {
     assert_eq!(end.push(to, &header(1), Body::Empty, None), Push::Gone);
     let mut kept = Kept::default();
     poll_until(&mut end, &mut kept, |kept| kept.gone == [to]);
-    assert_eq!(dir.names(), ["bell", "libfabric-rs.end"]);
+    assert_eq!(dir.names(), ["doorbell", "libfabric-rs.end"]);
 }
 
 /// A child of fork can use neither side, and takes nothing from its parent.
@@ -181,7 +181,7 @@ fn a_closed_endpoint_shows_nothing() {
     assert!(!write(&mut p.end, p.to, &part(0, 1), &mut [2]));
     assert_eq!(mapped(), 1);
     p.regions.remove(KEY).unwrap();
-    assert_eq!(p.dir.names(), ["bell", "libfabric-rs.end"]);
+    assert_eq!(p.dir.names(), ["doorbell", "libfabric-rs.end"]);
 }
 
 /// A closed region that is never used again is unmapped when peers are checked.
