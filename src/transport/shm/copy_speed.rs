@@ -1,116 +1,118 @@
-//! How quickly bodies are copied into a ring and out of it, from which its sender learns whether a message that could be
-//! fetched is better sent through the ring, and the receiver whether long ones are (`streaming`).
+//! How quickly bodies are copied into a ring and out of it, in classes that say what kind of copy by the kernel that beats.
+//! By its class a sender decides whether a message that could be fetched is better sent through the ring, and a receiver
+//! whether long ones are streamed (`streaming`).
 //!
 //! Each line of a ring goes from the sender's cache to the receiver's and, when the sender writes it again, back. Where both
-//! share a cache a ring is mostly twice as quick as a fetch by the kernel, and where they do not, a fetch may be quicker; which
-//! of the two copies takes longer differs from machine to machine. A hypervisor or the scheduler may move a process at any
-//! time, so it is measured all the time: the sender times its copies and writes what a byte took to a word of the lane, to
-//! which the receiver adds what its own took; and what the kernel takes for a fetch, the receiver times too. Called by
-//! `outbound`, `inbound` and `ring_or_kernel`. Knows nothing of rings and records.
+//! share a cache, a ring is mostly twice as quick as a fetch by the kernel; where they do not, a fetch may be quicker. Which
+//! of the two copies takes longer differs from machine to machine, and a hypervisor or the scheduler may move a process at
+//! any time. So copies are sampled all the time: the sender times its own and writes what a byte took into a word of the
+//! lane, the receiver adds what its own took, and times fetches by the kernel too. Called by `outbound`, `inbound` and
+//! `ring_or_kernel`. Knows nothing of rings and records.
 
 use std::time::{Duration, Instant};
 
 /// Shorter copies say little: the clock takes as long as some lines, and where no cache is shared the first lines as long as
 /// many more.
 const TIMED_FROM: usize = 4 << 10;
-/// Of so many copies one is timed: of those that are slow more, as hardly any go through the ring then.
+/// One copy in so many is timed; of slow ones more, as hardly any go through the ring then.
 const TIMED_EACH: u8 = 16;
 const TIMED_EACH_SLOW: u8 = 4;
-/// Picoseconds for a byte, in and out, where the kernel keeps its usual pace: copies are quick below the one, and no longer so
-/// above the other. A fetch of 16 KiB takes 188 more than a message without a body, one of 8 KiB 287. Seen between AMD's
-/// processors: 45 to 140 where a cache is shared, 120 to 500 where none is.
-const QUICK: u64 = 190;
-const SLOW: u64 = 220;
-/// The same borders for what is longer: of several packets the one is read while the next is written. At 110 to 160, reads of 32
-/// KiB took 3.7 us, and by the kernel 5.7.
-const QUICKER: u64 = 165;
-const NO_LONGER_QUICKER: u64 = 185;
-/// The same borders for very quick copies. A copy by the kernel of which both sides do their part takes 36, and of the two
-/// copies of a stream the one goes on beside the other.
-const VERY_QUICK: u64 = 60;
-const NO_LONGER_VERY: u64 = 75;
-/// The borders of what goes by turns, in hundredths of those of the ring: of several parts the one is read while the next is
-/// written, and a single one of 8 KiB saves a call of the kernel. Seen: 60 to 100 ps where a cache is shared, 160 to 240 where none
-/// is, where 16 KiB took 3.1 us and a fetch 5.0.
-const BY_TURNS: u64 = 130;
-/// The same for reads of several parts, which the kernel does without a message about them, too. Seen where a cache is shared: 130 to
-/// 160 ps, and 16 KiB took 2.5 us so, by the kernel 3.1, 32 KiB 4.7 and 5.2, and 64 KiB 6.7 and, both sides copying, 5.2; where none
-/// is 600 ps.
-const READS_BY_TURNS: u64 = 70;
+
+/// The border of a speed class, in picoseconds for a byte, in and out, where the kernel keeps its usual pace. A class is
+/// entered below `enter` and left only above `leave`, so that noise does not make it change to and fro.
+struct Border {
+    enter: u64,
+    leave: u64,
+}
+
+/// A fetch of 16 KiB takes 188 ps for a byte more than a message without a body, one of 8 KiB 287. Seen in rings between
+/// AMD's processors: 45 to 140 where a cache is shared, 120 to 500 where none is.
+const FETCH_OF_16K: Border = Border { enter: 190, leave: 220 };
+/// A longer fetch takes less for a byte, but of several packets one is read while the next is written: at 110 to 160 ps
+/// reads of 32 KiB took 3.7 us, and by the kernel 5.7.
+const FETCH_OF_32K: Border = Border { enter: 165, leave: 185 };
+/// A dual copy takes 36 ps for a byte; of the two copies of a stream, one goes on beside the other.
+const DUAL_COPY: Border = Border { enter: 60, leave: 75 };
+
+/// Borders for turns of a dialogue, in percent of those of the ring. They are wider, as a turn of 8 KiB saves a call of the
+/// kernel. Seen: 60 to 100 ps where a cache is shared, 160 to 240 where none is, where 16 KiB took 3.1 us and a fetch 5.0.
+const PERCENT_OF_TURNS: u64 = 130;
+/// Borders for reads of several parts. They are narrower, as the kernel reads without a message about it. Seen: 130 to 160 ps
+/// where a cache is shared, where 16 KiB took 2.5 us (by the kernel 3.1) and 64 KiB 6.7 (by a dual copy 5.2); 600 where none is.
+const PERCENT_OF_READS_BY_TURNS: u64 = 70;
+
 /// The usual pace of a copy by the kernel: nanoseconds for the call, and for each KiB. It has been seen to take half as long
 /// again.
 const USUAL_CALL: u64 = 1000;
 const USUAL_KIB: u64 = 72;
-/// Of longer copies the caches say more than the kernel.
+/// What longer copies take says more of the caches than of the kernel.
 const KERNEL_TIMED_TO: usize = 64 << 10;
-/// From here on it is slow, in hundredths of the usual pace.
+/// The kernel is slow from this percentage of its usual time on.
 const SLOW_PACE: u64 = 140;
-/// What is taken for true of the kernel's pace, in hundredths of the usual one.
+/// A pace outside of this range, in percent of the usual time, is not believed.
 const PACES: core::ops::RangeInclusive<u64> = 75..=200;
 
-/// What a sender is told, in a word of the ring.
+/// How quick copies are, as the receiver tells the sender in a word of the lane. A class beats all that those below it do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u64)]
-pub(super) enum Copies {
+pub(super) enum SpeedClass {
     /// Too few were timed yet.
     #[default]
     Unknown = 0,
-    /// A fetch is quicker than the ring.
+    /// A fetch by the kernel is quicker.
     Slow = 1,
-    /// A fetch of 16 KiB is slower.
-    Quick = 2,
-    /// One of 32 KiB is slower, too.
-    Quicker = 3,
-    /// Even a copy by the kernel of which both sides do their part is slower.
-    VeryQuick = 4,
+    BeatsFetchOf16K = 2,
+    BeatsFetchOf32K = 3,
+    BeatsDualCopy = 4,
 }
 
-impl Copies {
+impl SpeedClass {
     /// What a peer has written to the word; it may have written anything.
-    pub(super) fn of(word: u64) -> Copies {
+    pub(super) fn of(word: u64) -> SpeedClass {
         match word {
-            1 => Copies::Slow,
-            2 => Copies::Quick,
-            3 => Copies::Quicker,
-            4 => Copies::VeryQuick,
-            _ => Copies::Unknown,
+            1 => SpeedClass::Slow,
+            2 => SpeedClass::BeatsFetchOf16K,
+            3 => SpeedClass::BeatsFetchOf32K,
+            4 => SpeedClass::BeatsDualCopy,
+            _ => SpeedClass::Unknown,
         }
     }
 }
 
-/// Which copies are timed, by who makes them.
+/// Chooses which copies of one side are timed.
 #[derive(Debug, Default)]
 pub(super) struct Sampler {
-    copies: u8,
+    /// Copies since the last one that was timed.
+    untimed: u8,
 }
 
 impl Sampler {
-    /// Before a copy of so many bytes: the time, if it is to be timed. `known`: what such copies are like.
+    /// Called before a copy of this length, of a kind whose class is `known`. Some: it is to be timed, and starts now.
     #[inline(always)]
-    pub(super) fn start(&mut self, len: usize, known: Copies) -> Option<Instant> {
+    pub(super) fn start(&mut self, len: usize, known: SpeedClass) -> Option<Instant> {
         if len < TIMED_FROM {
             return None;
         }
-        self.copies += 1;
+        self.untimed += 1;
         let each = match known {
-            Copies::Unknown => 1,
-            Copies::Slow => TIMED_EACH_SLOW,
-            Copies::Quick | Copies::Quicker | Copies::VeryQuick => TIMED_EACH,
+            SpeedClass::Unknown => 1,
+            SpeedClass::Slow => TIMED_EACH_SLOW,
+            SpeedClass::BeatsFetchOf16K | SpeedClass::BeatsFetchOf32K | SpeedClass::BeatsDualCopy => TIMED_EACH,
         };
-        let is_timed = self.copies >= each;
+        let is_timed = self.untimed >= each;
         is_timed.then(|| {
-            self.copies = 0;
+            self.untimed = 0;
             Instant::now()
         })
     }
 }
 
-/// What a copy took, in picoseconds for a byte; 0 stands for none.
+/// Picoseconds for a byte of a copy; 0 stands for a copy that was never timed.
 pub(super) fn per_byte(len: usize, time: Duration) -> u64 {
     u64::try_from(time.as_nanos() * 1000 / len.max(1) as u128).map_or(u64::MAX, |each| each.max(1))
 }
 
-/// What the receiver makes of it, for one of the ways that bodies are copied.
+/// The class of one of the ways by which bodies come to a receiver, and the samples that it follows from.
 #[derive(Debug)]
 pub(super) struct CopySpeed {
     sampler: Sampler,
@@ -118,16 +120,16 @@ pub(super) struct CopySpeed {
     last: Option<u64>,
     /// The quicker of the last two.
     better: Option<u64>,
-    told: Copies,
-    /// The borders of this way, in hundredths of those above.
-    borders: u64,
+    class: SpeedClass,
+    /// The borders of this way, in percent of those above.
+    percent: u64,
 }
 
 /// How long the kernel takes to copy from process to process.
 #[derive(Debug, Default)]
 pub(super) struct KernelPace {
-    timer: Sampler,
-    /// What the last fetch that was timed took, in hundredths of the usual time.
+    sampler: Sampler,
+    /// What the last copy that was timed took, in percent of the usual time.
     last: Option<u64>,
     /// None: it is not known, and taken to be the usual one.
     pace: Option<u64>,
@@ -139,61 +141,65 @@ impl CopySpeed {
     }
 
     pub(super) fn of_turns() -> CopySpeed {
-        CopySpeed::with_borders(BY_TURNS)
+        CopySpeed::with_borders(PERCENT_OF_TURNS)
     }
 
     pub(super) fn of_reads_by_turns() -> CopySpeed {
-        CopySpeed::with_borders(READS_BY_TURNS)
+        CopySpeed::with_borders(PERCENT_OF_READS_BY_TURNS)
     }
 
-    fn with_borders(borders: u64) -> CopySpeed {
+    fn with_borders(percent: u64) -> CopySpeed {
         CopySpeed {
             sampler: Sampler::default(),
             last: None,
             better: None,
-            told: Copies::Unknown,
-            borders,
+            class: SpeedClass::Unknown,
+            percent,
         }
     }
 
-    /// Before a copy of so many bytes out of the ring: the time, if it is to be timed.
+    /// As `Sampler::start`, before this side copies a body out.
     #[inline(always)]
     pub(super) fn start(&mut self, len: usize) -> Option<Instant> {
-        self.sampler.start(len, self.told)
+        self.sampler.start(len, self.class)
     }
 
-    /// A copy that was to be timed is over, and its sender's last one took so long. Returns what copies are like, if they
-    /// were not like that before. The quicker of two counts: one may have been disturbed, or have touched new memory. A
-    /// sender whose bodies come in pieces times none, and is taken to be as quick as this side.
-    pub(super) fn took(&mut self, len: usize, time: Duration, sender: u64, kernel: &KernelPace) -> Option<Copies> {
+    /// Takes a sample: how long this side's copy took, and what a byte of its sender's last one did. Returns the class if it
+    /// has changed. The quicker of two samples counts: one may have been disturbed, or have touched new memory. A sender
+    /// whose bodies come in pieces times none (0), and is taken to be as quick as this side.
+    pub(super) fn took(&mut self, len: usize, time: Duration, sender: u64, kernel: &KernelPace) -> Option<SpeedClass> {
         let ours = per_byte(len, time);
         let now = ours.saturating_add(if sender == 0 { ours } else { sender });
         self.better = Some(now.min(self.last.replace(now)?));
         self.judge(kernel)
     }
 
-    /// The same when the kernel's pace has changed.
-    pub(super) fn judge(&mut self, kernel: &KernelPace) -> Option<Copies> {
+    /// Finds the class anew, as the samples or the kernel's pace have changed. Returns it if it has changed.
+    pub(super) fn judge(&mut self, kernel: &KernelPace) -> Option<SpeedClass> {
         let better = self.better?;
-        let pace = kernel.pace.unwrap_or(100) * self.borders;
-        let most = |than: Copies, below, above| {
-            let usual = if self.told >= than { above } else { below };
-            usual * pace / (100 * 100)
+        let percent = kernel.pace.unwrap_or(100) * self.percent;
+        let beats = |class: SpeedClass, border: Border| {
+            let usual = if self.class >= class {
+                border.leave
+            } else {
+                border.enter
+            };
+            better < usual * percent / (100 * 100)
         };
-        let copies = if better < most(Copies::VeryQuick, VERY_QUICK, NO_LONGER_VERY) {
-            Copies::VeryQuick
-        } else if better < most(Copies::Quicker, QUICKER, NO_LONGER_QUICKER) {
-            Copies::Quicker
-        } else if better < most(Copies::Quick, QUICK, SLOW) {
-            Copies::Quick
+        let class = if beats(SpeedClass::BeatsDualCopy, DUAL_COPY) {
+            SpeedClass::BeatsDualCopy
+        } else if beats(SpeedClass::BeatsFetchOf32K, FETCH_OF_32K) {
+            SpeedClass::BeatsFetchOf32K
+        } else if beats(SpeedClass::BeatsFetchOf16K, FETCH_OF_16K) {
+            SpeedClass::BeatsFetchOf16K
         } else {
-            Copies::Slow
+            SpeedClass::Slow
         };
-        (core::mem::replace(&mut self.told, copies) != copies).then_some(copies)
+        (core::mem::replace(&mut self.class, class) != class).then_some(class)
     }
 
-    pub(super) fn told(&self) -> Copies {
-        self.told
+    pub(super) fn class(&self) -> SpeedClass {
+        self.class
     }
 }
 
@@ -203,18 +209,18 @@ impl KernelPace {
         self.pace.is_some_and(|pace| pace >= SLOW_PACE)
     }
 
-    /// Before a fetch of so many bytes by the kernel: the time, if it is to be timed, as each is until the pace is known, and then
-    /// as few as of quick copies.
+    /// As `Sampler::start`, before the kernel copies: each copy is timed until the pace is known, then as few as of quick
+    /// copies.
     pub(super) fn start(&mut self, len: usize) -> Option<Instant> {
         if len > KERNEL_TIMED_TO {
             return None;
         }
-        let known = self.pace.map_or(Copies::Unknown, |_| Copies::Quick);
-        self.timer.start(len, known)
+        let known = self.pace.map_or(SpeedClass::Unknown, |_| SpeedClass::BeatsFetchOf16K);
+        self.sampler.start(len, known)
     }
 
-    /// A fetch that was to be timed is over, and the pace may be another. As above the quicker of two counts.
-    pub(super) fn fetched(&mut self, len: usize, time: Duration) {
+    /// Takes a sample of a copy by the kernel. The quicker of two counts, as in `CopySpeed`.
+    pub(super) fn took(&mut self, len: usize, time: Duration) {
         let usual = u128::from(USUAL_CALL) + u128::from(USUAL_KIB) * len as u128 / 1024;
         let now = u64::try_from(time.as_nanos() * 100 / usual).unwrap_or(u64::MAX);
         if let Some(before) = self.last.replace(now) {
@@ -225,13 +231,13 @@ impl KernelPace {
 
 #[cfg(test)]
 mod tests {
-    use super::Copies::{Quick, Quicker, Slow, Unknown, VeryQuick};
+    use super::SpeedClass::{BeatsDualCopy, BeatsFetchOf16K, BeatsFetchOf32K, Slow, Unknown};
     use super::*;
 
     const LEN: usize = 4096;
 
     /// The verdicts of copies that take so many picoseconds for a byte.
-    fn verdicts(speeds: &[u64]) -> Vec<Option<Copies>> {
+    fn verdicts(speeds: &[u64]) -> Vec<Option<SpeedClass>> {
         let mut speed = CopySpeed::of_ring();
         let time = |each: &u64| Duration::from_nanos(each * LEN as u64 / 1000);
         speeds
@@ -242,33 +248,44 @@ mod tests {
 
     #[test]
     fn a_sender_reads_what_the_receiver_has_told() {
-        for told in [Unknown, Slow, Quick, Quicker, VeryQuick] {
-            assert_eq!(Copies::of(told as u64), told);
+        for told in [Unknown, Slow, BeatsFetchOf16K, BeatsFetchOf32K, BeatsDualCopy] {
+            assert_eq!(SpeedClass::of(told as u64), told);
         }
-        assert_eq!([5, u64::MAX].map(Copies::of), [Unknown; 2]);
+        assert_eq!([5, u64::MAX].map(SpeedClass::of), [Unknown; 2]);
     }
 
     #[test]
     fn two_copies_decide_whether_they_are_quick() {
-        assert_eq!(verdicts(&[VERY_QUICK / 2; 3]), [None, Some(VeryQuick), None]);
-        assert_eq!(verdicts(&[QUICKER / 2; 3]), [None, Some(Quicker), None]);
-        let quick = (NO_LONGER_QUICKER + QUICK) / 2;
-        assert_eq!(verdicts(&[quick; 3]), [None, Some(Quick), None]);
-        assert_eq!(verdicts(&[SLOW * 2; 3]), [None, Some(Slow), None]);
+        assert_eq!(verdicts(&[DUAL_COPY.enter / 2; 3]), [None, Some(BeatsDualCopy), None]);
+        assert_eq!(
+            verdicts(&[FETCH_OF_32K.enter / 2; 3]),
+            [None, Some(BeatsFetchOf32K), None]
+        );
+        let quick = (FETCH_OF_32K.leave + FETCH_OF_16K.enter) / 2;
+        assert_eq!(verdicts(&[quick; 3]), [None, Some(BeatsFetchOf16K), None]);
+        assert_eq!(verdicts(&[FETCH_OF_16K.leave * 2; 3]), [None, Some(Slow), None]);
         // One that was disturbed changes nothing.
         assert_eq!(
             verdicts(&[9999, quick, 9999, quick, 9999, 9999]),
-            [None, Some(Quick), None, None, None, Some(Slow)]
+            [None, Some(BeatsFetchOf16K), None, None, None, Some(Slow)]
         );
-        let between = (QUICK + SLOW) / 2;
+        let between = (FETCH_OF_16K.enter + FETCH_OF_16K.leave) / 2;
         assert_eq!(
             verdicts(&[between, between, quick, between, between]),
-            [None, Some(Slow), Some(Quick), None, None]
+            [None, Some(Slow), Some(BeatsFetchOf16K), None, None]
         );
-        let between = (VERY_QUICK + NO_LONGER_VERY) / 2;
+        let between = (DUAL_COPY.enter + DUAL_COPY.leave) / 2;
         assert_eq!(
-            verdicts(&[between, between, VERY_QUICK / 2, between, between, quick, quick]),
-            [None, Some(Quicker), Some(VeryQuick), None, None, None, Some(Quick)]
+            verdicts(&[between, between, DUAL_COPY.enter / 2, between, between, quick, quick]),
+            [
+                None,
+                Some(BeatsFetchOf32K),
+                Some(BeatsDualCopy),
+                None,
+                None,
+                None,
+                Some(BeatsFetchOf16K)
+            ]
         );
     }
 
@@ -278,17 +295,17 @@ mod tests {
             let (mut speed, mut kernel) = (CopySpeed::of_ring(), KernelPace::default());
             let usual = |len: u64| USUAL_CALL + USUAL_KIB * len / 1024;
             let fetches = (0..).map(|fetch| 8192 << (fetch % 3)).zip(paces);
-            fetches.for_each(|(len, pace)| kernel.fetched(len as usize, Duration::from_nanos(usual(len) * pace / 100)));
-            let each = (SLOW + 10) * LEN as u64;
+            fetches.for_each(|(len, pace)| kernel.took(len as usize, Duration::from_nanos(usual(len) * pace / 100)));
+            let each = (FETCH_OF_16K.leave + 10) * LEN as u64;
             [0; 2].map(|_| speed.took(LEN, Duration::from_nanos(each / 1000), 1, &kernel))[1]
         };
         for usual in [&[][..], &[150], &[90, 110], &[9999, 100]] {
             assert_eq!(verdict(usual), Some(Slow), "{usual:?}");
         }
         for slow in [&[140, 130][..], &[130, 140], &[100, 130, 130]] {
-            assert_eq!(verdict(slow), Some(Quick), "{slow:?}");
+            assert_eq!(verdict(slow), Some(BeatsFetchOf16K), "{slow:?}");
         }
-        assert_eq!(verdict(&[9999; 2]), Some(Quicker), "there are bounds");
+        assert_eq!(verdict(&[9999; 2]), Some(BeatsFetchOf32K), "there are bounds");
     }
 
     #[test]
@@ -302,14 +319,14 @@ mod tests {
     #[test]
     fn a_verdict_changes_with_the_pace() {
         let (mut speed, mut kernel) = (CopySpeed::of_turns(), KernelPace::default());
-        let slow = SLOW * BY_TURNS / 100 + 10;
+        let slow = FETCH_OF_16K.leave * PERCENT_OF_TURNS / 100 + 10;
         for _ in 0..2 {
             speed.took(LEN, Duration::from_nanos(slow * LEN as u64 / 1000), 1, &kernel);
         }
-        assert_eq!((speed.told(), speed.judge(&kernel)), (Slow, None));
+        assert_eq!((speed.class(), speed.judge(&kernel)), (Slow, None));
         let usual = Duration::from_nanos(USUAL_CALL + USUAL_KIB * 8);
-        for expected in [None, Some(Quick)] {
-            kernel.fetched(8 << 10, usual * 13 / 10);
+        for expected in [None, Some(BeatsFetchOf16K)] {
+            kernel.took(8 << 10, usual * 13 / 10);
             assert_eq!(speed.judge(&kernel), expected);
         }
     }
@@ -317,11 +334,11 @@ mod tests {
     #[test]
     fn both_copies_count() {
         let mut speed = CopySpeed::of_ring();
-        let time = Duration::from_nanos(QUICK * 2 / 3 * LEN as u64 / 1000);
+        let time = Duration::from_nanos(FETCH_OF_16K.enter * 2 / 3 * LEN as u64 / 1000);
         let mut verdicts = |sender| [0; 2].map(|_| speed.took(LEN, time, sender, &KernelPace::default()));
-        assert_eq!(verdicts(QUICK / 4), [None, Some(Quick)]);
-        assert_eq!(verdicts(SLOW), [None, Some(Slow)]);
-        assert_eq!(verdicts(QUICK / 4), [Some(Quick), None]);
+        assert_eq!(verdicts(FETCH_OF_16K.enter / 4), [None, Some(BeatsFetchOf16K)]);
+        assert_eq!(verdicts(FETCH_OF_16K.leave), [None, Some(Slow)]);
+        assert_eq!(verdicts(FETCH_OF_16K.enter / 4), [Some(BeatsFetchOf16K), None]);
         assert_eq!(verdicts(0), [None, Some(Slow)], "a sender that times nothing");
     }
 
@@ -332,7 +349,7 @@ mod tests {
             for sender in [0, 1, u64::MAX] {
                 speed.took(len, time, sender, &kernel);
             }
-            kernel.fetched(len, time);
+            kernel.took(len, time);
         }
     }
 
@@ -340,9 +357,12 @@ mod tests {
     fn short_copies_are_not_timed_and_of_the_others_a_part() {
         let mut speed = CopySpeed::of_ring();
         assert!((0..100).all(|_| speed.start(TIMED_FROM - 1).is_none()));
-        for (took, each) in [(SLOW, TIMED_EACH_SLOW), (QUICK / 2, TIMED_EACH)] {
+        for (took, each) in [
+            (FETCH_OF_16K.leave, TIMED_EACH_SLOW),
+            (FETCH_OF_16K.enter / 2, TIMED_EACH),
+        ] {
             assert!(
-                speed.told() != Unknown || speed.start(TIMED_FROM).is_some(),
+                speed.class() != Unknown || speed.start(TIMED_FROM).is_some(),
                 "each, until it is known"
             );
             for _ in 0..2 {

@@ -1,14 +1,14 @@
 //! Whether what the kernel could copy goes better through the ring or by turns: messages that the receiver could fetch, and
 //! reads and writes of a peer's private memory.
 //!
-//! How quick the ring is, and a dialogue, both sides measure while they copy (`copy_speed`). Through it both of them work, so
-//! what is long goes there only while the peer is seen to poll: where more processes run than processors, waiting for the
-//! target, and its copying, costs more than the kernel's copy. Called by `ShmTransport`. Long messages are chosen by their
-//! receiver (`streaming`).
+//! Both sides measure how quick the ring and the dialogue are while they copy (`copy_speed`). Both must work for what goes
+//! there, so long operations do only while the peer is seen to poll: where more processes run than processors, waiting for the
+//! target, and its copying, costs more than the kernel's copy. Called by `ShmTransport`. The way of a long message is chosen
+//! by its receiver (`streaming`).
 
 use super::ShmTransport;
 use super::config::{MAX_BODY, MAX_IN_RING, MAX_READ, MAX_WRITE, MAX_WRITTEN};
-use super::copy_speed::{Copies, KernelPace};
+use super::copy_speed::{KernelPace, SpeedClass};
 use super::dialogue::LONGEST_TURN;
 use super::direct_access::RemoteRange;
 use super::inbound::Inbound;
@@ -21,23 +21,23 @@ use crate::util::user::UserIov;
 use core::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// That the peer was seen to poll holds for so many long operations.
-const LOOKED_EACH: u8 = 16;
-/// A look reads the number of its polls at most so often, which takes a microsecond.
+/// Once the peer was seen to poll, it is not looked at again for so many long operations.
+const SEEN_POLLING_FOR: u8 = 16;
+/// How often a look reads the peer's count of polls at most: about a microsecond.
 const LOOKS: usize = 40;
-/// After a look that saw no poll, so many long operations go by the kernel.
+/// After a look that saw no poll, so many long operations go by the kernel without another.
 const LEFT_ALONE: u8 = 64;
-/// A wait for the peer to read ends after so many looks in which it took nothing, some microseconds.
+/// A wait for the peer to read ends after so many looks in a row in which it took nothing: some microseconds.
 const LOOKS_IN_VAIN: usize = 160;
-/// It ends after so many looks in any case, some hundred microseconds, as the peer may write anything.
+/// A wait ends after so many looks in any case, some hundred microseconds, as the peer may write anything.
 const LOOKS_AT_MOST: usize = 8192;
 /// The longest message that goes through the ring or by turns while the peer sends at the same time. Near, 16 KiB each way took
 /// 2.5 us so and 3.1 by the kernel, 32 KiB 4.5 and 4.2; far 4.6 and 4.7, 6.1 and 5.8.
 const MAX_CROSSING: usize = 16 << 10;
-/// After a wait in vain, so many operations are not waited for.
+/// After a wait in vain, there is none before so many operations.
 const NOT_WAITED: u8 = 64;
 
-/// What is known of one peer.
+/// What the choices for one peer depend on, besides speed.
 #[derive(Debug, Default)]
 pub(super) struct Choice {
     trials: Trials,
@@ -46,49 +46,53 @@ pub(super) struct Choice {
     trials_of_writes: Trials,
     /// What the kernel takes for our writes to the peer's memory.
     pub(super) kernel_writes: KernelPace,
-    /// Long operations that still go by the kernel, as the peer was not seen to poll.
+    /// How many long operations still go by the kernel, as the peer was not seen to poll.
     left_alone: u8,
-    /// Long operations that may still go through the ring without another look, as it was.
+    /// How many long operations may still go through the ring without another look, as the peer was seen to poll.
     pub(super) seen_polling: u8,
-    /// Operations that are still not to be waited for, as the last wait was in vain.
+    /// How many operations are still not waited for, as the last wait was in vain.
     pub(super) not_waited: u8,
 }
 
-/// How quick the ring must be for so many bytes: a copy by the kernel takes a microsecond and 60 to 85 ns for each KiB, so that a
-/// long one takes less for a byte.
-fn quick_enough_for(len: usize) -> Copies {
+/// The least class of speed at which so many bytes go through the ring: a copy by the kernel takes a microsecond and 60 to 85
+/// ns for each KiB, so a long one takes less for a byte.
+fn quick_enough_for(len: usize) -> SpeedClass {
     if len <= MAX_WRITE {
-        Copies::Quick
+        SpeedClass::BeatsFetchOf16K
     } else if len <= MAX_IN_RING {
-        Copies::Quicker
+        SpeedClass::BeatsFetchOf32K
     } else {
-        Copies::VeryQuick
+        SpeedClass::BeatsDualCopy
     }
 }
 
 impl Choice {
-    /// How quick the ring must be for an operation on the peer's memory. Which of the two is quicker for a write of 32 KiB depends on the kernel: where
-    /// it keeps its usual pace it takes 3.8 us, through the ring 4.6, and where it does not 5.7.
-    fn least_for(&self, access: Access, len: usize) -> Copies {
+    /// The same for an operation on the peer's memory. A write of 32 KiB takes 4.6 us through the ring, and by the kernel 3.8
+    /// where that keeps its usual pace, 5.7 where it does not.
+    fn least_for(&self, access: Access, len: usize) -> SpeedClass {
         match (access, quick_enough_for(len)) {
-            (Access::Write, Copies::Quicker) if !self.kernel_writes.is_slow() => Copies::VeryQuick,
+            (Access::Write, SpeedClass::BeatsFetchOf32K) if !self.kernel_writes.is_slow() => SpeedClass::BeatsDualCopy,
             (_, least) => least,
         }
     }
 
-    /// Whether one that may be a turn becomes one. `copies`: how quickly such turns come. That of writes is told by the turns of
-    /// messages too, whose answers bring their lines back; a write that is acknowledged takes longer than it says.
-    fn is_turn(&mut self, access: Access, copies: Copies, least: Copies) -> bool {
+    /// Whether an operation that may be a turn becomes one. `speed`: that of such turns. That of writes is judged by turns of
+    /// messages too, whose answers bring the lines back; a write that is only acknowledged takes longer.
+    fn is_turn(&mut self, access: Access, speed: SpeedClass, least: SpeedClass) -> bool {
         match access {
-            Access::Read => is_quick_enough(copies, least, &mut self.trials_of_reads),
-            Access::Write => is_quick_enough(copies, least.max(Copies::Quicker), &mut self.trials_of_writes),
+            Access::Read => is_quick_enough(speed, least, &mut self.trials_of_reads),
+            Access::Write => is_quick_enough(
+                speed,
+                least.max(SpeedClass::BeatsFetchOf32K),
+                &mut self.trials_of_writes,
+            ),
         }
     }
 }
 
-/// Whether a way is quick enough, or one is to go there to see whether it still is not. All do until it is known.
-fn is_quick_enough(copies: Copies, least: Copies, trials: &mut Trials) -> bool {
-    if copies == Copies::Unknown || copies >= least {
+/// Whether a way is quick enough, or not known yet, or due for a trial that finds out whether it still is too slow.
+fn is_quick_enough(speed: SpeedClass, least: SpeedClass, trials: &mut Trials) -> bool {
+    if speed == SpeedClass::Unknown || speed >= least {
         *trials = Trials::default();
         return true;
     }
@@ -106,24 +110,24 @@ impl ShmTransport {
             return len < self.config.bulk;
         }
         let polls = self.polls;
-        // What is read we copy out of the peer's ring, or hear.
+        // A read's bytes come through the peer's ring or by its turns, so it is this side that has judged their speed.
         let from = self.inbound_of(to);
         let ours = from.map_or(Default::default(), |from| {
             (from.speeds.of_reads(), from.speeds.of_long_reads())
         });
         self.direct_path(to).is_none_or(|out| {
-            let (copies, by_turns) = match access {
+            let (in_ring, by_turns) = match access {
                 Access::Read => ours,
-                Access::Write => (out.copies(), out.copies_by_turns()),
+                Access::Write => (out.ring_speed(), out.dialogue_speed()),
             };
             let least = out.choice.least_for(access, len);
             let is_turn = len > MAX_BODY && out.may_be_turn(len, polls) && out.choice.is_turn(access, by_turns, least);
-            let is_quick = is_turn || out.is_worth_a_packet(copies, least);
+            let is_quick = is_turn || out.is_worth_a_packet(in_ring, least);
             is_quick && (len <= MAX_BODY || out.is_to_be_waited_for())
         })
     }
 
-    /// Has the kernel fetch a message of this peer, which is timed now and then: the ring is judged by it.
+    /// Has the kernel fetch a message of this peer. Some fetches are timed, as the ring's speed is held against theirs.
     pub(super) fn fetch(&mut self, from: PeerId, len: usize, fetch: impl FnOnce() -> Get) -> Get {
         let mut inbound = self.inbound_of(from);
         let started = inbound.as_mut().and_then(|inbound| inbound.speeds.start_fetch(len));
@@ -154,7 +158,7 @@ impl ShmTransport {
     fn copied_by_kernel(&mut self, to: PeerId, access: Access, len: usize, took: Duration) {
         if access == Access::Write {
             if let Some(out) = self.direct_path(to) {
-                out.choice.kernel_writes.fetched(len, took);
+                out.choice.kernel_writes.took(len, took);
             }
         } else if let Some(from) = self.inbound_of(to) {
             from.speeds.read_by_kernel(len, took);
@@ -175,18 +179,19 @@ impl Outbound {
             return false;
         }
         if self.may_answer(polls) && self.may_say(MAX_BODY) && len <= LONGEST_TURN {
-            let copies = self.copies_by_turns();
             // The borders of turns are such that one class does for all lengths (`copy_speed`).
-            if is_quick_enough(copies, Copies::Quick, &mut self.choice.trials_of_turns) {
+            let speed = self.dialogue_speed();
+            if is_quick_enough(speed, SpeedClass::BeatsFetchOf16K, &mut self.choice.trials_of_turns) {
                 return true;
             }
         }
-        let copies = self.copies();
-        len <= MAX_IN_RING && self.is_worth_a_packet(copies, quick_enough_for(len))
+        let speed = self.ring_speed();
+        len <= MAX_IN_RING && self.is_worth_a_packet(speed, quick_enough_for(len))
     }
 
-    /// Whether a read or write that is longer than a packet of a message may be a turn, for which room is made if it lacks: a read is answered by one of several parts, a
-    /// write has several from `MAX_WRITE` on. `polls`: how often our endpoint has been polled.
+    /// Whether a read or write of more than `MAX_BODY` bytes may be a turn. If only room is lacking for that, it is asked for.
+    /// A read is answered in several parts, a write has several from `MAX_WRITE` on. `polls`: how often our endpoint has been
+    /// polled.
     fn may_be_turn(&mut self, len: usize, polls: u64) -> bool {
         if len > LONGEST_TURN || !self.may_answer(polls) {
             return false;
@@ -197,22 +202,22 @@ impl Outbound {
         self.may_say(len.min(MAX_WRITE))
     }
 
-    /// How quickly bodies go through our ring, as the peer has found out.
-    pub(super) fn copies(&self) -> Copies {
-        Copies::of(self.lane.copies().load(Ordering::Relaxed))
+    /// How quickly bodies go through our ring, as the peer has judged.
+    pub(super) fn ring_speed(&self) -> SpeedClass {
+        SpeedClass::of(self.lane.ring_speed().load(Ordering::Relaxed))
     }
 
-    /// How quickly what we say comes to the peer, as it has found out.
-    pub(super) fn copies_by_turns(&self) -> Copies {
-        Copies::of(self.lane.copies_by_turns().load(Ordering::Relaxed))
+    /// How quickly bodies go by our turns, as the peer has judged.
+    pub(super) fn dialogue_speed(&self) -> SpeedClass {
+        SpeedClass::of(self.lane.dialogue_speed().load(Ordering::Relaxed))
     }
 
     /// Whether bodies come to the peer quickly enough for a packet, or it is time to try one.
-    pub(super) fn is_worth_a_packet(&mut self, copies: Copies, least: Copies) -> bool {
-        is_quick_enough(copies, least, &mut self.choice.trials)
+    pub(super) fn is_worth_a_packet(&mut self, speed: SpeedClass, least: SpeedClass) -> bool {
+        is_quick_enough(speed, least, &mut self.choice.trials)
     }
 
-    /// Whether an operation that is longer than `MAX_BODY` may wait for the peer: it was just seen to poll.
+    /// Whether an operation of more than `MAX_BODY` bytes may wait for the peer, as that was seen to poll of late.
     pub(super) fn is_to_be_waited_for(&mut self) -> bool {
         if self.choice.left_alone > 0 {
             self.choice.left_alone -= 1;
@@ -223,14 +228,14 @@ impl Outbound {
                 self.choice.left_alone = LEFT_ALONE;
                 return false;
             }
-            self.choice.seen_polling = LOOKED_EACH;
+            self.choice.seen_polling = SEEN_POLLING_FOR;
         }
         self.choice.seen_polling -= 1;
         true
     }
 
-    /// Waits, for a moment, until the peer has read all that direct access must not overtake. An operation that does not wait has to
-    /// go through the ring too, behind that; and so do those after it, if each comes before the peer has read the last one.
+    /// Waits, for a moment, until the peer has read all that direct access must not overtake. An operation that does not wait
+    /// has to go through the ring behind that, and so do those after it, if each comes before the peer has read the last one.
     pub(super) fn wait_until_read(&mut self) -> bool {
         if self.choice.not_waited > 0 {
             self.choice.not_waited -= 1;

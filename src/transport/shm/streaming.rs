@@ -6,7 +6,7 @@
 //! Called by `ShmTransport::get`. Knows nothing of messages.
 
 use super::ShmTransport;
-use super::copy_speed::Copies;
+use super::copy_speed::SpeedClass;
 use super::trials::Trials;
 use crate::engine::port::{PeerId, Token};
 use crate::sys::shared;
@@ -14,27 +14,27 @@ use core::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// The receiver looks twice within this time, and the sender must have polled in between. A copy of 64 KiB by the kernel
-/// takes twice as long.
-const SOON: Duration = Duration::from_micros(if cfg!(test) { 200 } else { 2 }); // what is not optimized takes longer
-/// If not, so many messages are copied without a look: where more processes run than processors, or a program computes
-/// while it sends, looks would be in vain most of the time.
+/// takes twice as long. Tests have more, as code that is not optimized takes longer.
+const SOON: Duration = Duration::from_micros(if cfg!(test) { 200 } else { 2 });
+/// After a sender was not seen to poll, so many messages are copied without a look: where more processes run than processors,
+/// or a program computes while it sends, looks would be in vain most of the time.
 const LEFT_ALONE: u8 = 16;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Way {
     Ring,
     Kernel,
-    /// To be asked again at the next poll.
+    /// The receiver asks again in the next poll.
     NotYet,
 }
 
 #[derive(Debug)]
 pub(super) struct Streaming {
-    /// Which messages are streamed where the ring is not very quick, and which is being tried.
+    /// Which messages are streamed all the same where the ring does not beat a dual copy, and which one is being tried.
     trials: Trials,
     tried: Option<Token>,
     look: Option<Look>,
-    /// Messages that are still to be copied without a look.
+    /// How many messages are still copied without a look.
     left_alone: u8,
 }
 
@@ -47,7 +47,7 @@ struct Look {
 }
 
 impl ShmTransport {
-    /// How a long message of this peer, named by its get, comes best.
+    /// How a long message of this peer comes best. `message` is the token of its get.
     pub(super) fn way_of(&mut self, from: PeerId, message: Token) -> Way {
         let peer = self.peers.get(from).filter(|_| self.config.stream);
         let Some((out, lane)) = peer.and_then(|peer| Some((peer.out.as_ref()?, peer.lane?))) else {
@@ -72,17 +72,24 @@ impl Default for Streaming {
 }
 
 impl Streaming {
-    /// For a message of this token. `polls`: the sender's, by now. `may_try`: whether the ring is worth its memory.
-    pub(super) fn choose(&mut self, token: Token, copies: Copies, polls: u64, may_try: impl FnOnce() -> bool) -> Way {
+    /// The way of the message of this token. `polls`: the sender's count by now. `may_try`: whether there is memory to spare for
+    /// a ring.
+    pub(super) fn choose(
+        &mut self,
+        token: Token,
+        speed: SpeedClass,
+        polls: u64,
+        may_try: impl FnOnce() -> bool,
+    ) -> Way {
         if self.left_alone > 0 {
             self.left_alone -= 1;
             return Way::Kernel;
         }
         let now = Instant::now();
-        if copies == Copies::VeryQuick {
+        if speed == SpeedClass::BeatsDualCopy {
             self.trials = Trials::default();
         } else if self.tried != Some(token) {
-            // A copy by the kernel takes so long that what is tried would not be looked at again soon.
+            // While one message is being tried no other is copied: that takes so long that the second look would come too late.
             if self.tried.is_some() && self.is_recent(now) {
                 return Way::NotYet;
             }
@@ -129,8 +136,8 @@ mod tests {
     use super::*;
 
     /// What comes of a message if the sender's polls are counted so in a row of looks.
-    fn ways(streaming: &mut Streaming, token: Token, copies: Copies, polls: &[u64]) -> Vec<Way> {
-        let choose = |polls: &u64| streaming.choose(token, copies, *polls, || true);
+    fn ways(streaming: &mut Streaming, token: Token, speed: SpeedClass, polls: &[u64]) -> Vec<Way> {
+        let choose = |polls: &u64| streaming.choose(token, speed, *polls, || true);
         polls.iter().map(choose).collect()
     }
 
@@ -138,7 +145,14 @@ mod tests {
     fn a_message_goes_through_the_ring_once_its_sender_is_seen_to_poll() {
         let mut streaming = Streaming::default();
         // What takes longer than `SOON` here is another case.
-        let seen = (0..1000).map(|token| ways(&mut streaming, token, Copies::VeryQuick, &[2 * token, 2 * token + 1]));
+        let seen = (0..1000).map(|token| {
+            ways(
+                &mut streaming,
+                token,
+                SpeedClass::BeatsDualCopy,
+                &[2 * token, 2 * token + 1],
+            )
+        });
         assert!(seen.collect::<Vec<_>>().contains(&vec![Way::NotYet, Way::Ring]));
     }
 
@@ -147,25 +161,31 @@ mod tests {
         let mut streaming = Streaming::default();
         let started = Instant::now();
         let mut looks = 0;
-        while ways(&mut streaming, 1, Copies::VeryQuick, &[7]) == [Way::NotYet] {
+        while ways(&mut streaming, 1, SpeedClass::BeatsDualCopy, &[7]) == [Way::NotYet] {
             looks += 1;
             assert!(started.elapsed() < Duration::from_secs(60), "{looks} looks");
         }
         assert!(started.elapsed() >= SOON);
         // Nor for the next messages.
-        let next = (0..LEFT_ALONE).map(|number| ways(&mut streaming, 2 + u64::from(number), Copies::VeryQuick, &[8]));
+        let next =
+            (0..LEFT_ALONE).map(|number| ways(&mut streaming, 2 + u64::from(number), SpeedClass::BeatsDualCopy, &[8]));
         assert!(next.flatten().all(|way| way == Way::Kernel));
-        assert_eq!(ways(&mut streaming, 99, Copies::VeryQuick, &[8]), [Way::NotYet]);
+        assert_eq!(ways(&mut streaming, 99, SpeedClass::BeatsDualCopy, &[8]), [Way::NotYet]);
     }
 
     #[test]
     fn where_copies_are_slower_some_messages_are_tried() {
-        for copies in [Copies::Unknown, Copies::Slow, Copies::Quick, Copies::Quicker] {
+        for speed in [
+            SpeedClass::Unknown,
+            SpeedClass::Slow,
+            SpeedClass::BeatsFetchOf16K,
+            SpeedClass::BeatsFetchOf32K,
+        ] {
             let mut streaming = Streaming::default();
             let is_tried = |token: &Token| {
-                let first = ways(&mut streaming, *token, copies, &[2 * token]);
+                let first = ways(&mut streaming, *token, speed, &[2 * token]);
                 if first == [Way::NotYet] {
-                    ways(&mut streaming, *token, copies, &[2 * token + 1]);
+                    ways(&mut streaming, *token, speed, &[2 * token + 1]);
                     streaming.left_alone = 0; // where this process was stopped between the two
                 }
                 first != [Way::Kernel]
@@ -179,7 +199,7 @@ mod tests {
     fn others_wait_while_one_is_tried_and_then_do_not() {
         let seen = (0..1000).map(|_| {
             let mut streaming = Streaming::default();
-            let mut way = |token, polls| streaming.choose(token, Copies::Unknown, polls, || true);
+            let mut way = |token, polls| streaming.choose(token, SpeedClass::Unknown, polls, || true);
             [way(1, 7), way(2, 7), way(1, 8), way(2, 8), way(3, 8)]
         });
         let expected = [Way::NotYet, Way::NotYet, Way::Ring, Way::Kernel, Way::Kernel];
@@ -191,17 +211,23 @@ mod tests {
     fn nothing_is_tried_that_is_not_worth_its_memory() {
         let mut streaming = Streaming::default();
         for token in 0..200 {
-            assert_eq!(streaming.choose(token, Copies::Unknown, token, || false), Way::Kernel);
+            assert_eq!(
+                streaming.choose(token, SpeedClass::Unknown, token, || false),
+                Way::Kernel
+            );
         }
-        assert_eq!(streaming.choose(999, Copies::VeryQuick, 1, || false), Way::NotYet);
+        assert_eq!(
+            streaming.choose(999, SpeedClass::BeatsDualCopy, 1, || false),
+            Way::NotYet
+        );
     }
 
     #[test]
     fn looks_that_lie_far_apart_say_that_the_receiver_does_not_poll() {
         let mut streaming = Streaming::default();
-        assert_eq!(ways(&mut streaming, 1, Copies::VeryQuick, &[1]), [Way::NotYet]);
+        assert_eq!(ways(&mut streaming, 1, SpeedClass::BeatsDualCopy, &[1]), [Way::NotYet]);
         let look = streaming.look.as_mut().unwrap();
         look.at = look.at.checked_sub(SOON).unwrap();
-        assert_eq!(ways(&mut streaming, 1, Copies::VeryQuick, &[9]), [Way::Kernel]);
+        assert_eq!(ways(&mut streaming, 1, SpeedClass::BeatsDualCopy, &[9]), [Way::Kernel]);
     }
 }

@@ -1,18 +1,19 @@
-//! When the way that was found to be slower is tried again, as only what goes that way shows how quick it is.
+//! When a way that was found to be slower is tried again, as only what goes that way shows how quick it is by now.
 //!
-//! The hypervisor or the scheduler may move a process at any time, so it must be tried; but a message of 32 KiB may take four
-//! times as long that way, and one in 64 of those is 5 percent of all. So the longer it has stayed the slower one, the more
-//! seldom it is tried. Called by `ring_or_kernel` and `streaming`.
+//! The hypervisor or the scheduler may move a process at any time, so trials never end. But a message of 32 KiB may take four
+//! times as long that way, and trying one in 64 then costs 5 percent of the time of all. So the longer a way has stayed the
+//! slower one, the more seldom it is tried. Called by `ring_or_kernel` and `streaming`.
 
-/// One of so many is tried at first, and of twice as many after each trial, to this most.
+/// At first one in so many is a trial.
 const FIRST: u16 = 64;
+/// After each trial it is one in twice as many, up to this.
 const MOST: u16 = 512;
 
 #[derive(Debug)]
 pub(super) struct Trials {
-    /// So many go the quicker way before the next trial.
+    /// How many go the quicker way before the next trial.
     left: u16,
-    /// The trial after that is the one of so many.
+    /// The trial after that is one in so many.
     each: u16,
 }
 
@@ -26,12 +27,12 @@ impl Default for Trials {
 }
 
 impl Trials {
-    /// The first is tried at once, where nothing is known.
+    /// Trials whose first is due at once, where nothing is known yet.
     pub(super) fn at_once() -> Trials {
         Trials { left: 0, each: FIRST }
     }
 
-    /// Asked for each that could go either way: whether it is to be a trial.
+    /// Called for each body that could go either way: whether this one is a trial.
     pub(super) fn is_due(&mut self) -> bool {
         if self.left > 0 {
             self.left -= 1;

@@ -112,7 +112,7 @@ impl Outbound {
     /// Before a long body is copied: the time, if that is to be timed.
     #[cold]
     fn start_saying(&mut self, len: usize) -> Option<Instant> {
-        let known = self.copies_by_turns();
+        let known = self.dialogue_speed();
         self.timer_of_turns.start(len, known)
     }
 

@@ -34,8 +34,8 @@ use std::sync::{Arc, OnceLock};
 const AT_CLAIMER: usize = 0;
 const AT_CLAIMER_LEN: usize = 8;
 const AT_HOT: usize = LINE;
-const AT_COPIES: usize = AT_HOT + 8;
-const AT_COPIES_BY_TURNS: usize = AT_HOT + 16;
+const AT_RING_SPEED: usize = AT_HOT + 8;
+const AT_DIALOGUE_SPEED: usize = AT_HOT + 16;
 const AT_ROOM_WANTED: usize = AT_HOT + 24;
 const AT_TAKEN: usize = 2 * LINE;
 const AT_SEEN: usize = AT_TAKEN + 8;
@@ -206,8 +206,8 @@ impl Lane {
     pub(super) fn init(&self, instance: u64, address: &[u8]) {
         let receivers = [
             AT_HOT,
-            AT_COPIES,
-            AT_COPIES_BY_TURNS,
+            AT_RING_SPEED,
+            AT_DIALOGUE_SPEED,
             AT_ROOM_WANTED,
             AT_TAKEN,
             AT_SEEN,
@@ -254,16 +254,16 @@ impl Lane {
         self.word(AT_HOT)
     }
 
-    /// How quickly bodies go through the ring, as the receiver has found out: one of `copy_speed::Copies`.
+    /// How quickly bodies go through the ring, as the receiver has judged: one of `copy_speed::SpeedClass`.
     #[inline]
-    pub(super) fn copies(&self) -> &AtomicU64 {
-        self.word(AT_COPIES)
+    pub(super) fn ring_speed(&self) -> &AtomicU64 {
+        self.word(AT_RING_SPEED)
     }
 
     /// The same for what goes by turns.
     #[inline]
-    pub(super) fn copies_by_turns(&self) -> &AtomicU64 {
-        self.word(AT_COPIES_BY_TURNS)
+    pub(super) fn dialogue_speed(&self) -> &AtomicU64 {
+        self.word(AT_DIALOGUE_SPEED)
     }
 
     /// Whether the receiver wants a large ring, for the room that the dialogue in this lane then has.

@@ -278,7 +278,7 @@ impl Outbound {
     #[cold]
     #[inline(never)]
     fn fill_long(&mut self, record: Record, from: *const u8) {
-        let started = self.timer.start(record.len, self.copies());
+        let started = self.timer.start(record.len, self.ring_speed());
         // SAFETY: the record is this side's, as it was reserved and is published later. The body is as long, and no memory
         // that may be sent is the ring's.
         unsafe { fill::copy_long(from, self.lane.rows().body(record)) };

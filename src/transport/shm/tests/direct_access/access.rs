@@ -1,7 +1,7 @@
 //! What is read and written in place or copied by the kernel, and what is left to the target.
 
 use super::*;
-use crate::transport::shm::copy_speed::Copies;
+use crate::transport::shm::copy_speed::SpeedClass;
 
 #[test]
 fn shared_memory_is_read_and_written_in_place() {
@@ -45,7 +45,7 @@ fn private_memory_is_copied_by_the_kernel_if_that_pays() {
     assert_eq!(memory.byte(0).load(Ordering::Relaxed), 0);
     // What fits a packet just so is, too, where the target copies slowly.
     let lane = &p.end.peers.get(p.to).unwrap().out.as_ref().unwrap().lane;
-    lane.copies().store(Copies::Slow as u64, Ordering::Relaxed);
+    lane.ring_speed().store(SpeedClass::Slow as u64, Ordering::Relaxed);
     for len in [least, 200_000] {
         let at = LEN - len;
         assert!(copy(
@@ -86,7 +86,7 @@ fn the_kernel_waits_for_what_is_being_read() {
     let whole = part(0, bytes.len());
     push(&mut end, to, &header(1), &[]);
     let lane = &end.peers.get(to).unwrap().out.as_ref().unwrap().lane;
-    lane.copies().store(Copies::Slow as u64, Ordering::Relaxed);
+    lane.ring_speed().store(SpeedClass::Slow as u64, Ordering::Relaxed);
     assert!(!copy(&mut end, to, &whole, &own(&mut bytes), Access::Write));
     let out = end.peers.get_mut(to).unwrap().out.as_mut().unwrap();
     assert_eq!(out.choice.not_waited, 64, "it has waited, and nobody has read");

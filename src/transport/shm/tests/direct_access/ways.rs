@@ -3,7 +3,7 @@
 use super::recalled_turns::{out, pair_with_room};
 use super::*;
 use crate::transport::shm::config::{MAX_IN_RING, MAX_READ, MAX_WRITE, MAX_WRITTEN};
-use crate::transport::shm::copy_speed::Copies;
+use crate::transport::shm::copy_speed::SpeedClass;
 use crate::transport::shm::dialogue::LONGEST_TURN;
 use crate::transport::shm::inbound::Inbound;
 
@@ -15,16 +15,16 @@ fn private_memory_goes_in_packets_where_the_ring_is_quicker() {
     p.end.config.stream = true;
     let bulk = p.end.config.bulk;
     let rows = [
-        (Copies::Unknown, MAX_WRITTEN),
-        (Copies::Slow, bulk - 1),
-        (Copies::Quick, MAX_WRITE),
-        (Copies::Quicker, MAX_IN_RING),
-        (Copies::VeryQuick, MAX_WRITTEN),
+        (SpeedClass::Unknown, MAX_WRITTEN),
+        (SpeedClass::Slow, bulk - 1),
+        (SpeedClass::BeatsFetchOf16K, MAX_WRITE),
+        (SpeedClass::BeatsFetchOf32K, MAX_IN_RING),
+        (SpeedClass::BeatsDualCopy, MAX_WRITTEN),
     ];
     for (copies, most) in rows {
         slow_writes(&mut p);
         let out = p.end.peers.get_mut(p.to).unwrap().out.as_mut().unwrap();
-        out.lane.copies().store(copies as u64, Ordering::Relaxed);
+        out.lane.ring_speed().store(copies as u64, Ordering::Relaxed);
         out.choice.seen_polling = 100;
         for len in [
             8,
@@ -51,7 +51,7 @@ fn private_memory_goes_in_packets_where_the_ring_is_quicker() {
 /// The kernel has taken half as long again as usual for our writes.
 fn slow_writes(p: &mut Pair) {
     let out = p.end.peers.get_mut(p.to).unwrap().out.as_mut().unwrap();
-    (0..2).for_each(|_| out.choice.kernel_writes.fetched(MAX_WRITE, Duration::from_nanos(3228)));
+    (0..2).for_each(|_| out.choice.kernel_writes.took(MAX_WRITE, Duration::from_nanos(3228)));
 }
 
 /// Until it is known how long the kernel takes, and where it keeps its usual pace, longer writes go by it than reads.
@@ -62,7 +62,9 @@ fn long_writes_go_in_packets_where_the_kernel_takes_longer() {
     p.end.config.stream = true;
     let sent = |p: &mut Pair, len| {
         let out = p.end.peers.get_mut(p.to).unwrap().out.as_mut().unwrap();
-        out.lane.copies().store(Copies::Quicker as u64, Ordering::Relaxed);
+        out.lane
+            .ring_speed()
+            .store(SpeedClass::BeatsFetchOf32K as u64, Ordering::Relaxed);
         out.choice.seen_polling = 100;
         p.end.is_better_sent(p.to, Access::Write, len)
     };
@@ -70,7 +72,7 @@ fn long_writes_go_in_packets_where_the_kernel_takes_longer() {
     slow_writes(&mut p);
     assert!(sent(&mut p, MAX_WRITE + 1) && sent(&mut p, MAX_IN_RING));
     let out = p.end.peers.get_mut(p.to).unwrap().out.as_mut().unwrap();
-    (0..2).for_each(|_| out.choice.kernel_writes.fetched(MAX_WRITE, Duration::from_nanos(2200)));
+    (0..2).for_each(|_| out.choice.kernel_writes.took(MAX_WRITE, Duration::from_nanos(2200)));
     assert!(!sent(&mut p, MAX_WRITE + 1));
 }
 
@@ -175,13 +177,13 @@ fn long_writes_are_turns_where_those_are_quick() {
     answer_each_other(&mut p, back);
     let lens = [MAX_BODY + 1, MAX_WRITE, MAX_WRITE + 1, LONGEST_TURN, LONGEST_TURN + 1];
     for (copies, most) in [
-        (Copies::Quick, 0),
-        (Copies::Quicker, MAX_WRITE),
-        (Copies::VeryQuick, LONGEST_TURN),
+        (SpeedClass::BeatsFetchOf16K, 0),
+        (SpeedClass::BeatsFetchOf32K, MAX_WRITE),
+        (SpeedClass::BeatsDualCopy, LONGEST_TURN),
     ] {
         let out = p.end.peers.get_mut(p.to).unwrap().out.as_mut().unwrap();
-        out.lane.copies().store(Copies::Slow as u64, Ordering::Relaxed);
-        out.lane.copies_by_turns().store(copies as u64, Ordering::Relaxed);
+        out.lane.ring_speed().store(SpeedClass::Slow as u64, Ordering::Relaxed);
+        out.lane.dialogue_speed().store(copies as u64, Ordering::Relaxed);
         out.choice.seen_polling = 100;
         for len in lens {
             let sent = p.end.is_better_sent(p.to, Access::Write, len);
