@@ -208,12 +208,12 @@ impl<T: Transport> Engine<T> {
         operands: &UserIov,
         report: &mut impl Report,
     ) -> Result<(), Refused> {
-        if self.core.sends.len() >= Id::SHORT_MAX {
+        if self.core.outgoing.len() >= Id::SHORT_MAX {
             return Err(Refused::Again);
         }
         let op = OutgoingOp::AtomicSent(atomic.op.form());
         let level = CompletionLevel::Delivery;
-        let id = self.core.sends.insert(Outgoing {
+        let id = self.core.outgoing.insert(Outgoing {
             stage: Stage::Sent,
             local: LocalBuffer::User(atomic.result),
             ..Outgoing::bare(atomic.to, op, atomic.len, level, atomic.tell, atomic.context)
@@ -225,7 +225,7 @@ impl<T: Transport> Engine<T> {
                 Ok(())
             }
             push => {
-                self.core.sends.remove(id);
+                self.core.outgoing.remove(id);
                 if push == Push::Full {
                     return self.atomic_queued(atomic, report);
                 }
@@ -294,14 +294,14 @@ impl Core {
         &self,
         to: PeerId,
         id: Id,
-        send: &Outgoing,
+        outgoing: &Outgoing,
         operation: &QueuedAtomic,
     ) -> Option<Header> {
         let peer = self.peers.get(to as usize)?;
         if peer.detours.has(Detours::LONG_OPS) {
             return None; // an atomic must not overtake long reads and writes before it
         }
-        let (flags, total) = total(operation.op.form(), send.data, send.len);
+        let (flags, total) = total(operation.op.form(), outgoing.data, outgoing.len);
         let header = Header {
             flags,
             code: code(operation.op),
@@ -312,7 +312,7 @@ impl Core {
             AtomicTarget::Memory(remote) => Some(with_remote(header, remote)),
             AtomicTarget::Tagged { tag, at } => {
                 // The target may keep it as an unexpected message, so it costs credit like one.
-                let afford = credit::cost(send.local.len()) <= peer.credit;
+                let afford = credit::cost(outgoing.local.len()) <= peer.credit;
                 let free = if afford { 0 } else { flag::WITHHELD };
                 (afford || peer.withholds_credit).then_some(Header {
                     flags: flags | flag::TAGGED | free,

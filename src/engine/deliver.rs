@@ -171,7 +171,7 @@ impl Core {
         }
     }
 
-    /// The short way of an answer that nothing has failed. None of these is answered in turn.
+    /// The fast path of an answer that nothing has failed. None of these is answered in turn.
     fn take_answer(&mut self, from: PeerId, header: &Header, body: &[u8], report: &mut impl Report) -> bool {
         let simple = header.flags == 0 && body.is_empty();
         let peer = self.peers.get(from as usize).filter(|_| simple);

@@ -58,9 +58,11 @@ impl Core {
     /// A copy goes on after the call that started it: it counts as a long operation.
     #[cold]
     fn copying(&mut self, id: Id) {
-        let Some(send) = self.sends.get_mut(id) else { return };
-        send.stage = Stage::Fetching;
-        let to = send.to;
+        let Some(outgoing) = self.outgoing.get_mut(id) else {
+            return;
+        };
+        outgoing.stage = Stage::Fetching;
+        let to = outgoing.to;
         self.peer(to).unfinished += 1;
         self.hold(to, id, Holds::MESSAGES);
     }
@@ -114,14 +116,14 @@ impl<T: Transport> Engine<T> {
 
     /// Has the transport copy one remote piece that is not mapped. True: it is done, or its completion will follow.
     pub(super) fn rma_copied(&mut self, rma: &Rma, part: &RemotePart, report: &mut impl Report) -> bool {
-        let room = self.core.sends.len() < Id::SHORT_MAX;
+        let room = self.core.outgoing.len() < Id::SHORT_MAX;
         // An injected buffer may be reused when the call returns, and a long copy may go on after that.
         let gone = rma.inject && rma.local.len() >= self.small_to(rma.to);
         if gone || rma.data.is_some() || !room || !self.core.nothing_pending(rma.to, rma.fence) {
             return false;
         }
         // Most copies are over when the call returns: only for one that is not is there anything to keep.
-        let token = GetOwner::Read(self.core.sends.next_id()).token();
+        let token = GetOwner::Read(self.core.outgoing.next_id()).token();
         let copy = CopyOp {
             access: rma.access,
             parts: core::slice::from_ref(part),
@@ -130,7 +132,7 @@ impl<T: Transport> Engine<T> {
         };
         match self.transport.copy(rma.to, &copy, token) {
             Get::Later => {
-                let id = self.core.sends.insert(Outgoing::rma(rma));
+                let id = self.core.outgoing.insert(Outgoing::rma(rma));
                 self.core.copying(id);
             }
             Get::Done => report.report(rma.done()),

@@ -12,7 +12,7 @@ use super::wire::{Header, Packet, flag};
 use crate::util::keep_in_registers;
 
 impl Core {
-    /// The short way of most messages: the whole message lies in the transport, so it is copied here, into the receive
+    /// The fast path of most messages: the whole message lies in the transport, so it is copied here, into the receive
     /// that is posted, or to be kept until one is. False: nothing was done, and `place` follows.
     #[inline(always)]
     pub(super) fn take_eager(&mut self, from: PeerId, header: &Header, body: &[u8], report: &mut impl Report) -> bool {

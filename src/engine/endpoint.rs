@@ -1,4 +1,4 @@
-//! The calls of an endpoint, and the short way of a message that fits one packet.
+//! The calls of an endpoint, and the fast path of a message that fits one packet.
 //!
 //! `Engine` joins a transport with `Core`. `Core` decides what is to be done; it does not know the transport, so it is
 //! compiled once. Pushes, polls and gets are made by `Engine`, never by `Core`.
@@ -88,12 +88,13 @@ impl<T: Transport> Engine<T> {
         }
         let mut notice = None;
         if T::PUSHES_LATER {
-            let room = (peer.unfinished as usize) < self.core.config.sends && self.core.sends.len() < Id::SHORT_MAX;
+            let room =
+                (peer.unfinished as usize) < self.core.config.in_flight && self.core.outgoing.len() < Id::SHORT_MAX;
             // FI_INJECT lets nobody keep the memory. To be told when it is transmitted takes an operation.
             if !room || send.inject && send.level == CompletionLevel::Transmit {
                 return self.send_long(*send, report);
             }
-            notice = (!send.inject).then(|| outgoing::notice(send.level, self.core.sends.next_id()));
+            notice = (!send.inject).then(|| outgoing::notice(send.level, self.core.outgoing.next_id()));
         }
         let header = outgoing::message(Packet::Eager, send.kind, send.tag, send.data, len);
         let iov = &send.body;
@@ -120,8 +121,8 @@ impl<T: Transport> Engine<T> {
         }
     }
 
-    /// A send that cannot take the short way is queued, and started if it is the first. Takes the send by value, so
-    /// that on the short way it stays in registers.
+    /// A send that cannot take the fast path is queued, and started if it is the first. Takes the send by value, so
+    /// that on the fast path it stays in registers.
     #[cold]
     fn send_long(&mut self, mut send: Send, report: &mut impl Report) -> Result<(), Refused> {
         let send = keep_in_registers(&mut send);
@@ -175,7 +176,7 @@ impl<T: Transport> Engine<T> {
         let peer = self.core.peer(send.to);
         peer.credit = peer.credit.saturating_sub(credit::cost(send.body.len()));
         peer.unfinished += 1;
-        self.core.sends.insert(Outgoing::all_pushed(send));
+        self.core.outgoing.insert(Outgoing::all_pushed(send));
     }
 
     /// Queues an operation, and starts it if nothing to this peer is queued before it. `untold`: whoever is told nothing of
@@ -188,8 +189,8 @@ impl<T: Transport> Engine<T> {
         report: &mut impl Report,
     ) -> Result<(), Refused> {
         let at_once = untold && self.must_start_at_once(to, report)?;
-        let most = self.core.config.sends;
-        let room = self.core.sends.len() < Id::SHORT_MAX;
+        let most = self.core.config.in_flight;
+        let room = self.core.outgoing.len() < Id::SHORT_MAX;
         let peer = self.core.peer(to);
         if peer.detours.has(Detours::SHUNNED) {
             return Err(Refused::Unreachable(Unreached::Nobody));
@@ -199,7 +200,7 @@ impl<T: Transport> Engine<T> {
         }
         peer.unfinished += 1;
         let first = peer.queue.is_empty();
-        let id = self.core.sends.insert(make());
+        let id = self.core.outgoing.insert(make());
         self.core.peer(to).queue.push_back(id);
         if first {
             self.push_to(to, report);
@@ -332,7 +333,7 @@ impl<T: Transport> Engine<T> {
     /// when there is some again.
     pub fn unfinished(&self) -> bool {
         let posted = self.posted() + self.core.collective.posted_len();
-        self.busy() || self.sending() + posted + self.core.streams.len() > 0
+        self.busy() || self.in_flight() + posted + self.core.streams.len() > 0
     }
 
     /// Posted receives of the application.
@@ -341,8 +342,8 @@ impl<T: Transport> Engine<T> {
     }
 
     /// Sends, RMA and atomic operations in flight.
-    pub fn sending(&self) -> usize {
-        self.core.sends.len() + self.core.unacked
+    pub fn in_flight(&self) -> usize {
+        self.core.outgoing.len() + self.core.unacked
     }
 
     /// How often this peer was lost, and why the last time. A caller that keeps state about a peer sees by a change that

@@ -47,10 +47,10 @@ impl<T: Transport> Engine<T> {
     /// Pushes the offer of a message or write, whose `body` begins as it is. The peer may fetch the bytes if the
     /// transport lets it; else it requests them.
     pub(super) fn push_offer(&mut self, to: PeerId, header: &Header, id: Id, body: &mut Vec<u8>) -> Push {
-        let Some(send) = self.core.sends.get(id) else {
+        let Some(outgoing) = self.core.outgoing.get(id) else {
             return Push::Full;
         };
-        let iov = match &send.local {
+        let iov = match &outgoing.local {
             LocalBuffer::User(iov) if self.core.limits.can_get && !iov.is_empty() => *iov,
             LocalBuffer::User(_) | LocalBuffer::Copy(_) => {
                 return Self::push_out_of_line(&mut self.transport, to, header, Body::of(body));
@@ -64,8 +64,8 @@ impl<T: Transport> Engine<T> {
         let push = Self::push_out_of_line(&mut self.transport, to, header, Body::of(body));
         if let Some(asked) = kept(known, asked, push) {
             self.core.exposures.insert(id.bits(), *asked);
-            if let Some(send) = self.core.sends.get_mut(id) {
-                send.holds.add(Holds::EXPOSURE);
+            if let Some(outgoing) = self.core.outgoing.get_mut(id) {
+                outgoing.holds.add(Holds::EXPOSURE);
             }
         }
         push

@@ -12,7 +12,7 @@
 //! receiver withholds credit, it is offered (`Rendezvous`, `rendezvous`): once it is matched, the receiver fetches it
 //! with the transport's `get` and answers `Done`, or asks for segments with `Request`. `offer` does that in short where a
 //! fetch is over at once. `exposure` keeps account of the memory that is lent so. At the receiver `deliver` is what the
-//! transport calls for each packet. `eager` tries the short way, straight into a posted receive; else `matching` finds
+//! transport calls for each packet. `eager` tries the fast path, straight into a posted receive; else `matching` finds
 //! the receive, or a `message` is kept as unexpected until `receive`, `multi` (FI_MULTI_RECV) or `peek` (FI_PEEK,
 //! FI_CLAIM) takes it.
 //!

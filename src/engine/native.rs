@@ -74,16 +74,16 @@ impl<T: Transport> Engine<T> {
     /// Has the transport begin the operation at the front of the queue.
     #[cold]
     pub(super) fn begin_native(&mut self, to: PeerId, id: Id, report: &mut impl Report) -> Push {
-        let got = match self.core.sends.get(id) {
-            Some(send) => begin(&mut self.transport, send, GetOwner::Read(id)),
+        let got = match self.core.outgoing.get(id) {
+            Some(outgoing) => begin(&mut self.transport, outgoing, GetOwner::Read(id)),
             None => return Push::Full,
         };
         let end = match got {
             Get::Full => return Push::Full,
             Get::Gone => return Push::Gone,
             Get::Unsupported => {
-                if let Some(send) = self.core.sends.get_mut(id) {
-                    send.stage = Stage::AskPeer;
+                if let Some(outgoing) = self.core.outgoing.get_mut(id) {
+                    outgoing.stage = Stage::AskPeer;
                 }
                 return Push::Done;
             }
@@ -94,7 +94,7 @@ impl<T: Transport> Engine<T> {
         self.core.peer(to).queue.pop_front();
         match end {
             None => self.core.native_begun(id),
-            Some(error) => self.core.end_send(id, error.map(failed), report),
+            Some(error) => self.core.end_outgoing(id, error.map(failed), report),
         }
         Push::Done
     }
@@ -104,35 +104,35 @@ fn failed(error: Error) -> Failure {
     Failure { error, overflow: 0 }
 }
 
-fn begin<T: Transport>(transport: &mut T, send: &Outgoing, owner: GetOwner) -> Get {
-    let (access, remote_side) = match &send.op {
+fn begin<T: Transport>(transport: &mut T, outgoing: &Outgoing, owner: GetOwner) -> Get {
+    let (access, remote_side) = match &outgoing.op {
         OutgoingOp::Write(remote_side) => (Access::Write, remote_side),
         OutgoingOp::Read(remote_side) => (Access::Read, remote_side),
-        OutgoingOp::Atomic(operation) => return begin_amo(transport, send, operation, owner),
+        OutgoingOp::Atomic(operation) => return begin_amo(transport, outgoing, operation, owner),
         OutgoingOp::Message | OutgoingOp::PulledRead(_) | OutgoingOp::AtomicSent(_) => return Get::Unsupported,
     };
-    let remote = remote_side.iov(send.tag, send.len);
+    let remote = remote_side.iov(outgoing.tag, outgoing.len);
     let copy = CopyOp {
         access,
         parts: remote.parts(),
-        local: match &send.local {
+        local: match &outgoing.local {
             LocalBuffer::User(iov) => Local::User(iov),
             LocalBuffer::Copy(bytes) => Local::Bytes(bytes),
         },
-        data: send.data,
+        data: outgoing.data,
     };
-    transport.copy(send.to, &copy, owner.token())
+    transport.copy(outgoing.to, &copy, owner.token())
 }
 
-fn begin_amo<T: Transport>(transport: &mut T, send: &Outgoing, operation: &QueuedAtomic, owner: GetOwner) -> Get {
-    let (AtomicTarget::Memory(remote), LocalBuffer::Copy(operands)) = (&operation.target, &send.local) else {
+fn begin_amo<T: Transport>(transport: &mut T, outgoing: &Outgoing, operation: &QueuedAtomic, owner: GetOwner) -> Get {
+    let (AtomicTarget::Memory(remote), LocalBuffer::Copy(operands)) = (&operation.target, &outgoing.local) else {
         return Get::Unsupported;
     };
     let Some(part) = remote.only() else {
         return Get::Unsupported;
     };
     let compares = operation.op.form() == Form::Compare;
-    let at = operands.len() - if compares { send.len } else { 0 };
+    let at = operands.len() - if compares { outgoing.len } else { 0 };
     let (operand, compare) = operands.split_at_checked(at).unwrap_or_default();
     let amo = Amo {
         op: operation.op,
@@ -141,7 +141,7 @@ fn begin_amo<T: Transport>(transport: &mut T, send: &Outgoing, operation: &Queue
         compare,
         result: &operation.result,
     };
-    transport.amo(send.to, &amo, owner.token())
+    transport.amo(outgoing.to, &amo, owner.token())
 }
 
 impl Outgoing {
@@ -157,19 +157,19 @@ impl Outgoing {
 
 impl Core {
     /// The operation at the front of the queue as the transport's, if it is; the outer None: it is not.
-    pub(super) fn next_native(&self, to: PeerId, id: Id, send: &Outgoing) -> Option<Option<NextPacket>> {
-        let native = match &send.op {
+    pub(super) fn next_native(&self, to: PeerId, id: Id, outgoing: &Outgoing) -> Option<Option<NextPacket>> {
+        let native = match &outgoing.op {
             OutgoingOp::Write(_) | OutgoingOp::Read(_) => self.one_sided.copies,
             OutgoingOp::Atomic(operation) => {
                 matches!(operation.target, AtomicTarget::Memory(_)) && !self.one_sided.atomics.is_empty()
             }
             OutgoingOp::Message | OutgoingOp::PulledRead(_) | OutgoingOp::AtomicSent(_) => false,
         };
-        if !native || send.stage == Stage::AskPeer {
+        if !native || outgoing.stage == Stage::AskPeer {
             return None;
         }
         let rma = self.peers.get(to as usize).and_then(|peer| peer.rma.as_ref());
-        if rma.is_some_and(|rma| rma.answers > 0 || !rma.unacked.is_empty()) {
+        if rma.is_some_and(|rma| rma.unanswered_atomics > 0 || !rma.unacked.is_empty()) {
             return Some(None); // the target's processor is still at an atomic before it
         }
         let header = Header::new(Packet::Write, 0);
@@ -178,20 +178,22 @@ impl Core {
 
     /// The transport has begun it and will say when it is over.
     fn native_begun(&mut self, id: Id) {
-        let Some(send) = self.sends.get(id) else { return };
-        let (to, holds) = (send.to, send.holds_natively(self));
-        if let Some(send) = self.sends.get_mut(id) {
-            send.stage = Stage::Fetching;
+        let Some(outgoing) = self.outgoing.get(id) else { return };
+        let (to, holds) = (outgoing.to, outgoing.holds_natively(self));
+        if let Some(outgoing) = self.outgoing.get_mut(id) {
+            outgoing.stage = Stage::Fetching;
         }
         self.hold(to, id, holds);
     }
 
     /// From now until the operation ends, these operations to its peer wait.
     pub(super) fn hold(&mut self, to: PeerId, id: Id, holds: Holds) {
-        let Some(send) = self.sends.get_mut(id) else { return };
-        send.holds.add(holds);
+        let Some(outgoing) = self.outgoing.get_mut(id) else {
+            return;
+        };
+        outgoing.holds.add(holds);
         if holds.has(Holds::COPIES) {
-            self.peer(to).rma_mut().answers += 1;
+            self.peer(to).rma_mut().unanswered_atomics += 1;
         }
         if holds.has(Holds::MESSAGES) {
             self.peer(to).count_long_op(true);
@@ -202,8 +204,8 @@ impl Core {
     #[cold]
     pub(super) fn copied(&mut self, id: Id, result: Result<(), NotDone>, report: &mut impl Report) {
         match result {
-            Ok(()) => self.end_send(id, None, report),
-            Err(NotDone::Failed(error)) => self.end_send(id, Some(failed(error)), report),
+            Ok(()) => self.end_outgoing(id, None, report),
+            Err(NotDone::Failed(error)) => self.end_outgoing(id, Some(failed(error)), report),
             Err(NotDone::AskPeer) => self.ask_peer(id),
         }
     }
@@ -212,9 +214,11 @@ impl Core {
     /// overtake it has waited.
     fn ask_peer(&mut self, id: Id) {
         let native = self.one_sided.copies;
-        let Some(send) = self.sends.get_mut(id) else { return };
-        send.stage = if native { Stage::AskPeer } else { Stage::Queued };
-        let (to, holds) = (send.to, std::mem::replace(&mut send.holds, Holds::NOTHING));
+        let Some(outgoing) = self.outgoing.get_mut(id) else {
+            return;
+        };
+        outgoing.stage = if native { Stage::AskPeer } else { Stage::Queued };
+        let (to, holds) = (outgoing.to, std::mem::replace(&mut outgoing.holds, Holds::NOTHING));
         self.release(to, id, holds);
         self.peer(to).queue.push_front(id);
         self.wake(to);
@@ -228,7 +232,7 @@ impl Core {
         }
         let peer = self.peer(to);
         if let Some(rma) = peer.rma.as_mut().filter(|_| holds.has(Holds::COPIES)) {
-            rma.answers = rma.answers.saturating_sub(1);
+            rma.unanswered_atomics = rma.unanswered_atomics.saturating_sub(1);
         }
         if peer.rma.is_some() && holds.has(Holds::MESSAGES) {
             peer.count_long_op(false);

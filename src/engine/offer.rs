@@ -1,4 +1,4 @@
-//! The short way of a message that is offered and fetched, where the transport fetches at once.
+//! The fast path of a message that is offered and fetched, where the transport fetches at once.
 //!
 //! The sender offers it without queueing it. The receiver, if a receive is posted, fetches it when the poll that brought
 //! the offer is over, and answers. Whatever is not as simple as that goes the way of `rendezvous`. Called by `endpoint`,
@@ -44,13 +44,13 @@ impl Core {
         let len = send.body.len();
         let limits = self.limits_to(send.to);
         let fits = len > limits.eager_if_fetched && len <= limits.gets_at_once;
-        if !fits || send.inject || send.fence || self.sends.len() >= Id::SHORT_MAX {
+        if !fits || send.inject || send.fence || self.outgoing.len() >= Id::SHORT_MAX {
             return false;
         }
         let is_clear =
             |peer: &&super::peer::Peer| peer.queue.is_empty() && !peer.is_off_fast_path() && peer.is_to_fetch();
         let peer = self.peers.get(send.to as usize).filter(is_clear);
-        peer.is_some_and(|peer| (peer.unfinished as usize) < self.config.sends)
+        peer.is_some_and(|peer| (peer.unfinished as usize) < self.config.in_flight)
     }
 
     /// Whether a matched offer of this length waits for the end of the poll.
@@ -80,7 +80,7 @@ impl<T: Transport> Engine<T> {
         if !self.core.may_offer(send) {
             return false;
         }
-        let id = self.core.sends.next_id();
+        let id = self.core.outgoing.next_id();
         let exposed = self.transport.expose(send.to, &send.body, ExposedName::Sent(id.bits()));
         let Some(exposed) = exposed.filter(|exposed| exposed.id.is_none()) else {
             return false;
@@ -94,7 +94,7 @@ impl<T: Transport> Engine<T> {
         if Self::push_out_of_line(&mut self.transport, send.to, &header, body) != Push::Done {
             return false;
         }
-        self.core.sends.insert(offered);
+        self.core.outgoing.insert(offered);
         let peer = self.core.peer(send.to);
         peer.unfinished += 1;
         peer.last_offered = id.short();

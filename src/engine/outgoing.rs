@@ -70,7 +70,7 @@ pub(super) struct Holds(u8);
 
 impl Holds {
     pub(super) const NOTHING: Holds = Holds(0);
-    /// Copies by the transport to its peer: it counts in `RmaPeer::answers`.
+    /// Copies by the transport to its peer: it counts in `RmaPeer::unanswered_atomics`.
     pub(super) const COPIES: Holds = Holds(1);
     /// Messages and atomics to its peer: it counts in `RmaPeer::long_ops`.
     pub(super) const MESSAGES: Holds = Holds(2);
@@ -312,18 +312,18 @@ impl Core {
             });
         }
         let id = *peer.requested.front()?;
-        let send = self.sends.get(id)?;
-        if let OutgoingOp::Read(remote) = &send.op {
+        let outgoing = self.outgoing.get(id)?;
+        if let OutgoingOp::Read(remote) = &outgoing.op {
             return Some(NextPacket::bare(
                 Purpose::Requested(id),
-                self.read_header(id, send, remote, false),
+                self.read_header(id, outgoing, remote, false),
             ));
         }
-        let (header, len) = send.segment(id, self.max_body_to(to));
+        let (header, len) = outgoing.segment(id, self.max_body_to(to));
         Some(NextPacket {
             purpose: Purpose::Requested(id),
             header,
-            at: send.at,
+            at: outgoing.at,
             len,
         })
     }
@@ -331,53 +331,56 @@ impl Core {
     /// The length of the first message to a peer, if it is not begun and could be fetched.
     pub(super) fn first_to_judge(&self, to: PeerId) -> Option<usize> {
         let id = *self.peers.get(to as usize)?.queue.front()?;
-        let send = self.sends.get(id)?;
-        let is_new = send.stage == Stage::Queued && matches!(send.op, OutgoingOp::Message);
-        (is_new && send.len > self.limits.eager_if_fetched).then_some(send.len)
+        let outgoing = self.outgoing.get(id)?;
+        let is_new = outgoing.stage == Stage::Queued && matches!(outgoing.op, OutgoingOp::Message);
+        (is_new && outgoing.len > self.limits.eager_if_fetched).then_some(outgoing.len)
     }
 
     fn next_queued(&self, to: PeerId) -> Option<NextPacket> {
         let peer = self.peers.get(to as usize)?;
         let id = *peer.queue.front()?;
-        let send = self.sends.get(id)?;
-        if send.stage == Stage::Started {
-            let (header, len) = send.segment(id, self.max_body_to(to));
+        let outgoing = self.outgoing.get(id)?;
+        if outgoing.stage == Stage::Started {
+            let (header, len) = outgoing.segment(id, self.max_body_to(to));
             return Some(NextPacket {
                 purpose: Purpose::Segment(id),
                 header,
-                at: send.at,
+                at: outgoing.at,
                 len,
             });
         }
         // Of a write in parts the first waits for what is before it; the others would wait for that one.
-        if send.fence && send.at == 0 && self.fenced(to) {
+        if outgoing.fence && outgoing.at == 0 && self.fenced(to) {
             return None;
         }
-        if !matches!(send.op, OutgoingOp::Message) {
-            return self.next_operation(to, id, send);
+        if !matches!(outgoing.op, OutgoingOp::Message) {
+            return self.next_operation(to, id, outgoing);
         }
         if peer.detours.has(Detours::LONG_OPS) {
             return None; // a message must not overtake long reads and writes before it
         }
-        let fetched = matches!(send.local, LocalBuffer::User(_)) && peer.is_to_fetch();
+        let fetched = matches!(outgoing.local, LocalBuffer::User(_)) && peer.is_to_fetch();
         let limits = self.limits_to(to);
         let eager = if fetched { limits.eager_if_fetched } else { limits.eager };
         // A message that would go in many small packets is better fetched.
-        let asks = send.len > eager || peer.small_packets_only && send.len > limits.guaranteed_body;
-        if !asks && credit::cost(send.len) > peer.credit && !peer.withholds_credit {
+        let asks = outgoing.len > eager || peer.small_packets_only && outgoing.len > limits.guaranteed_body;
+        if !asks && credit::cost(outgoing.len) > peer.credit && !peer.withholds_credit {
             return None; // the receiver returns credit without being asked
         }
-        if asks || credit::cost(send.len) > peer.credit {
-            return Some(NextPacket::bare(Purpose::Start(id), send.start(Packet::Rendezvous, id)));
+        if asks || credit::cost(outgoing.len) > peer.credit {
+            return Some(NextPacket::bare(
+                Purpose::Start(id),
+                outgoing.start(Packet::Rendezvous, id),
+            ));
         }
-        let (packet, len) = if send.len <= limits.small() {
-            (Packet::Eager, send.len)
+        let (packet, len) = if outgoing.len <= limits.small() {
+            (Packet::Eager, outgoing.len)
         } else {
             (Packet::First, limits.max_body)
         };
         Some(NextPacket {
             purpose: Purpose::Start(id),
-            header: send.start(packet, id),
+            header: outgoing.start(packet, id),
             at: 0,
             len,
         })
@@ -426,23 +429,25 @@ impl Core {
         let (Purpose::Start(id) | Purpose::Segment(id) | Purpose::Requested(id)) = packet.purpose else {
             return;
         };
-        if let Some(send) = self.sends.get_mut(id) {
-            send.held += 1;
+        if let Some(outgoing) = self.outgoing.get_mut(id) {
+            outgoing.held += 1;
         }
     }
 
     /// The transport is done with a packet.
     #[cold]
     pub(super) fn packet_sent(&mut self, id: Id, result: Result<(), Error>, report: &mut impl Report) {
-        let Some(send) = self.sends.get_mut(id) else { return };
-        send.held = send.held.saturating_sub(1);
-        let acknowledged = send.level == CompletionLevel::Delivery;
-        match (send.stage, result) {
-            (Stage::Ended(None), Err(error)) if !acknowledged => send.stage = Stage::Ended(Some(error)),
+        let Some(outgoing) = self.outgoing.get_mut(id) else {
+            return;
+        };
+        outgoing.held = outgoing.held.saturating_sub(1);
+        let acknowledged = outgoing.level == CompletionLevel::Delivery;
+        match (outgoing.stage, result) {
+            (Stage::Ended(None), Err(error)) if !acknowledged => outgoing.stage = Stage::Ended(Some(error)),
             (Stage::Ended(_), _) | (_, Ok(())) => {}
             (_, Err(error)) => {
-                send.stage = Stage::Ended(Some(error));
-                let peer = send.to;
+                outgoing.stage = Stage::Ended(Some(error));
+                let peer = outgoing.to;
                 let peer = self.peer(peer);
                 peer.ending = true;
                 peer.queue.retain(|queued| *queued != id);
@@ -454,9 +459,9 @@ impl Core {
 
     fn started(&mut self, to: PeerId, id: Id, packet: &NextPacket, report: &mut impl Report) {
         if self
-            .sends
+            .outgoing
             .get(id)
-            .is_some_and(|send| !matches!(send.op, OutgoingOp::Message))
+            .is_some_and(|outgoing| !matches!(outgoing.op, OutgoingOp::Message))
         {
             return self.operation_started(to, id, packet, report);
         }
@@ -466,14 +471,14 @@ impl Core {
             Packet::Rendezvous => {
                 peer.queue.pop_front();
                 peer.last_offered = packet.header.id;
-                if let Some(send) = self.sends.get_mut(id) {
-                    send.stage = Stage::Offered;
+                if let Some(outgoing) = self.outgoing.get_mut(id) {
+                    outgoing.stage = Stage::Offered;
                 }
                 return;
             }
             Packet::First => {
-                if let Some(send) = self.sends.get_mut(id) {
-                    send.stage = Stage::Started;
+                if let Some(outgoing) = self.outgoing.get_mut(id) {
+                    outgoing.stage = Stage::Started;
                 }
             }
             _ => {}
@@ -489,10 +494,10 @@ impl Core {
 
     /// Counts bytes as pushed. Returns whether they were the last.
     fn advance(&mut self, id: Id, len: usize) -> bool {
-        let Some(send) = self.sends.get_mut(id) else {
+        let Some(outgoing) = self.outgoing.get_mut(id) else {
             return true;
         };
-        send.at += len;
-        send.at >= send.until
+        outgoing.at += len;
+        outgoing.at >= outgoing.until
     }
 }

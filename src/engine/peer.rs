@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Malformed;
 
-/// What closes the short ways to and from a peer: a set, so that one comparison tells whether they are open.
+/// What closes the fast paths to and from a peer: a set, so that one comparison tells whether they are open.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Detours(u8);
 
@@ -128,7 +128,7 @@ impl Peer {
 }
 
 impl Peer {
-    /// Whether the short ways are closed.
+    /// Whether the fast paths are closed.
     #[inline]
     pub(super) fn is_off_fast_path(&self) -> bool {
         self.detours != Detours::default()
@@ -201,7 +201,7 @@ impl Core {
             error: Error::NoMemory,
             overflow: 0,
         };
-        self.end_send(id, Some(failure), report);
+        self.end_outgoing(id, Some(failure), report);
     }
 
     /// Schedules this peer for pushing, because it has packets to send.
@@ -227,11 +227,11 @@ impl Core {
 
     /// Removes the operation that was queued last, if nothing of it has started.
     pub(super) fn take_back_last(&mut self, to: PeerId, id: Id) -> bool {
-        let is_whole = |send: &Outgoing| send.stage == Stage::Queued && send.at == 0;
-        if !self.sends.get(id).is_some_and(is_whole) {
+        let is_whole = |outgoing: &Outgoing| outgoing.stage == Stage::Queued && outgoing.at == 0;
+        if !self.outgoing.get(id).is_some_and(is_whole) {
             return false;
         }
-        self.sends.remove(id);
+        self.outgoing.remove(id);
         let peer = self.peer(to);
         peer.queue.pop_back();
         peer.unfinished -= 1;
@@ -239,9 +239,9 @@ impl Core {
     }
 
     /// Ends an outgoing operation, successfully or not. It completes when the transport is done with its packets.
-    pub(super) fn end_send(&mut self, id: Id, failure: Option<Failure>, report: &mut impl Report) {
-        match self.sends.get_mut(id) {
-            Some(send) if send.held > 0 => send.stage = Stage::Ended(failure.map(|failure| failure.error)),
+    pub(super) fn end_outgoing(&mut self, id: Id, failure: Option<Failure>, report: &mut impl Report) {
+        match self.outgoing.get_mut(id) {
+            Some(outgoing) if outgoing.held > 0 => outgoing.stage = Stage::Ended(failure.map(|failure| failure.error)),
             _ => self.complete(id, failure, report),
         }
     }
@@ -252,7 +252,7 @@ impl Core {
             stage: Stage::Ended(error),
             held: 0,
             ..
-        }) = self.sends.get(id)
+        }) = self.outgoing.get(id)
         {
             let failure = error.map(|error| Failure { error, overflow: 0 });
             self.complete(id, failure, report);
@@ -261,26 +261,28 @@ impl Core {
 
     /// Completes an outgoing operation of which the transport has nothing.
     pub(super) fn complete(&mut self, id: Id, failure: Option<Failure>, report: &mut impl Report) {
-        let Some(send) = self.sends.remove(id) else { return };
-        let peer = self.peer(send.to);
+        let Some(outgoing) = self.outgoing.remove(id) else {
+            return;
+        };
+        let peer = self.peer(outgoing.to);
         peer.unfinished = peer.unfinished.saturating_sub(1);
         let waited_for = !peer.queue.is_empty();
-        if send.holds != Holds::NOTHING {
-            self.release(send.to, id, send.holds);
+        if outgoing.holds != Holds::NOTHING {
+            self.release(outgoing.to, id, outgoing.holds);
         }
         if waited_for {
-            self.wake(send.to); // a fence or a message may have waited for this one
+            self.wake(outgoing.to); // a fence or a message may have waited for this one
         }
         report.report(Completion {
-            op: send.op.completed_op(),
-            kind: send.kind,
-            context: send.context,
-            tell: send.tell,
-            len: if failure.is_none() { send.len } else { 0 },
+            op: outgoing.op.completed_op(),
+            kind: outgoing.kind,
+            context: outgoing.context,
+            tell: outgoing.tell,
+            len: if failure.is_none() { outgoing.len } else { 0 },
             buf: 0,
-            tag: if send.op.has_tag() { send.tag } else { 0 },
+            tag: if outgoing.op.has_tag() { outgoing.tag } else { 0 },
             data: None,
-            source: Some(send.to),
+            source: Some(outgoing.to),
             released: false,
             peeked: false,
             failure,
@@ -289,9 +291,9 @@ impl Core {
 
     /// All of a send has been pushed: it completes, unless the target must acknowledge its delivery.
     pub(super) fn sent(&mut self, id: Id, report: &mut impl Report) {
-        match self.sends.get_mut(id) {
-            Some(send) if send.level == CompletionLevel::Delivery => send.stage = Stage::Sent,
-            _ => self.end_send(id, None, report),
+        match self.outgoing.get_mut(id) {
+            Some(outgoing) if outgoing.level == CompletionLevel::Delivery => outgoing.stage = Stage::Sent,
+            _ => self.end_outgoing(id, None, report),
         }
     }
 }

@@ -22,7 +22,7 @@ impl Core {
                 named.insert(id as PeerId);
             }
         }
-        named.extend(self.sends.iter().map(|(_, send)| send.to));
+        named.extend(self.outgoing.iter().map(|(_, outgoing)| outgoing.to));
         named.extend(self.arrivals.iter().map(|(_, message)| message.from));
         named.extend(self.streams.keys().map(|(from, _)| *from));
         for kind in MessageKind::ALL {
@@ -87,7 +87,7 @@ impl Core {
         self.drop_reads_of(peer);
         let rma = self.forget(peer);
         self.end_short_ops(peer, rma, error, report);
-        self.end_sends(peer, error, report);
+        self.end_outgoing_to(peer, error, report);
         self.end_messages(peer, error, report);
         let known = self.peer(peer);
         known.losses = known.losses.wrapping_add(1);
@@ -101,7 +101,7 @@ impl Core {
         let known = self.peer(peer);
         let unsent: Vec<Id> = known.queue.drain(..).chain(known.requested.drain(..)).collect();
         for id in unsent {
-            self.end_send(id, Some(Failure { error, overflow: 0 }), report);
+            self.end_outgoing(id, Some(Failure { error, overflow: 0 }), report);
         }
     }
 
@@ -124,14 +124,16 @@ impl Core {
         rma
     }
 
-    fn end_sends(&mut self, peer: PeerId, error: Error, report: &mut impl Report) {
-        let to = self.sends.iter().filter(|(_, send)| send.to == peer);
+    fn end_outgoing_to(&mut self, peer: PeerId, error: Error, report: &mut impl Report) {
+        let to = self.outgoing.iter().filter(|(_, outgoing)| outgoing.to == peer);
         let ids: Vec<Id> = to.map(|(id, _)| id).collect();
         for id in ids {
-            let Some(send) = self.sends.get(id) else { continue };
+            let Some(outgoing) = self.outgoing.get(id) else {
+                continue;
+            };
             // Of what had ended before, only its packets may be lost.
-            let error = match send.stage {
-                Stage::Ended(None) if send.level == CompletionLevel::Delivery => None,
+            let error = match outgoing.stage {
+                Stage::Ended(None) if outgoing.level == CompletionLevel::Delivery => None,
                 Stage::Ended(Some(error)) => Some(error),
                 _ => Some(error),
             };
@@ -207,14 +209,14 @@ impl Core {
 
     /// Placements that the transport will not finish.
     fn drop_stale_landings(&mut self, peer: PeerId) {
-        let (arrivals, sends) = (&self.arrivals, &self.sends);
+        let (arrivals, outgoing) = (&self.arrivals, &self.outgoing);
         let stale = |landing: &Landing| match landing {
             Landing::Direct(_) => false,
             Landing::Part { message, .. } | Landing::Remote { message } => arrivals.get(*message).is_none(),
             Landing::Write { from, .. } | Landing::LeasedWrite { from, .. } | Landing::Packet { from, .. } => {
                 *from == peer
             }
-            Landing::Reply { operation, .. } | Landing::Exposed { operation, .. } => sends.get(*operation).is_none(),
+            Landing::Reply { operation, .. } | Landing::Exposed { operation, .. } => outgoing.get(*operation).is_none(),
         };
         let landings: Vec<Id> = self
             .landings

@@ -50,7 +50,7 @@ impl<T: Transport> Engine<T> {
         }
     }
 
-    /// The short way of acknowledging a peer's operations after a poll. False: nothing was done.
+    /// The fast path of acknowledging a peer's operations after a poll. False: nothing was done.
     fn push_only_ack(&mut self, to: PeerId) -> bool {
         let Some(header) = self.core.only_ack_due(to) else {
             return false;
@@ -141,16 +141,16 @@ impl<T: Transport> Engine<T> {
             Purpose::Control | Purpose::Credit | Purpose::Acks | Purpose::ServedRead | Purpose::Native(_) => None,
             Purpose::Reply => return self.push_reply(to, packet),
             Purpose::Start(id) | Purpose::Segment(id) | Purpose::Requested(id) => {
-                let send = self.core.sends.get(id);
+                let outgoing = self.core.outgoing.get(id);
                 let kind = packet.header.packet;
-                let message = send.is_none_or(|send| matches!(send.op, OutgoingOp::Message));
+                let message = outgoing.is_none_or(|outgoing| matches!(outgoing.op, OutgoingOp::Message));
                 if kind == Packet::Rendezvous || !message && kind != Packet::Segment {
                     return self.push_operation(to, packet, id);
                 }
                 if T::PUSHES_LATER {
-                    notice = send.and_then(|send| send.notice(id, packet));
+                    notice = outgoing.and_then(|outgoing| outgoing.notice(id, packet));
                 }
-                send.map(|send| &send.local)
+                outgoing.map(|outgoing| &outgoing.local)
             }
         };
         let (at, len) = (packet.at, packet.len);

@@ -1,4 +1,4 @@
-//! The short way of a peer's reads: those that nothing else of the peer's follows in a poll are answered out of the memory itself
+//! The fast path of a peer's reads: those that nothing else of the peer's follows in a poll are answered out of the memory itself
 //! when it is over.
 //!
 //! When something follows, they are answered with copies of the bytes as they were (`Reply`). While there are some, their peer is

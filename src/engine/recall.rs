@@ -112,15 +112,19 @@ impl Core {
 
     /// Our short read of one remote piece that a packet carries.
     fn short_read(&self, to: PeerId, header: &Header) -> Option<(Id, RemotePart, UserIov)> {
-        let id = self.sends.find_short(header.id).filter(|_| header.flags == 0)?;
-        let send: &Outgoing = self.sends.get(id)?;
-        let waits = send.to == to && send.stage == Stage::Sent && !send.holds.has(Holds::MESSAGES) && send.at == 0;
-        let (OutgoingOp::Read(RemoteSide::One { key }), LocalBuffer::User(local)) = (&send.op, &send.local) else {
+        let id = self.outgoing.find_short(header.id).filter(|_| header.flags == 0)?;
+        let outgoing: &Outgoing = self.outgoing.get(id)?;
+        let waits = outgoing.to == to
+            && outgoing.stage == Stage::Sent
+            && !outgoing.holds.has(Holds::MESSAGES)
+            && outgoing.at == 0;
+        let (OutgoingOp::Read(RemoteSide::One { key }), LocalBuffer::User(local)) = (&outgoing.op, &outgoing.local)
+        else {
             return None;
         };
         let part = RemotePart {
-            addr: send.tag,
-            len: send.len,
+            addr: outgoing.tag,
+            len: outgoing.len,
             key: *key,
         };
         waits.then_some((id, part, *local))
@@ -131,7 +135,7 @@ impl Core {
         let mut taken = 0;
         for op in unbegun.recallable.iter().take(done) {
             match op {
-                Recallable::Read(id) => self.end_send(*id, None, report),
+                Recallable::Read(id) => self.end_outgoing(*id, None, report),
                 Recallable::Write(before) => {
                     let peer = self.peer(to);
                     let rma = peer.rma_mut();

@@ -64,7 +64,7 @@ impl Core {
         })
     }
 
-    /// The short way of most offers: the whole packet lies in the transport. False: nothing was done, and `place` follows.
+    /// The fast path of most offers: the whole packet lies in the transport. False: nothing was done, and `place` follows.
     #[inline(never)]
     pub(super) fn take_offer(&mut self, from: PeerId, header: &Header, body: &[u8], report: &mut impl Report) -> bool {
         // An offer is answered in any case, so ACK asks for nothing more.
@@ -181,11 +181,11 @@ impl Core {
         let Some(peer) = self.peers.get_mut(from as usize) else {
             return;
         };
-        let send = self
-            .sends
+        let offered = self
+            .outgoing
             .find_short(peer.last_offered)
-            .and_then(|id| self.sends.get(id));
-        peer.crossing = send.is_some_and(|send| send.to == from && send.stage == Stage::Offered);
+            .and_then(|id| self.outgoing.get(id));
+        peer.crossing = offered.is_some_and(|offered| offered.to == from && offered.stage == Stage::Offered);
     }
 
     /// Whether a get of a message is to be over when the call returns, though it need not: its sender is busy with ours, and would
@@ -230,18 +230,21 @@ impl Core {
 
     /// The receiver of our message requests its bytes.
     pub(super) fn bytes_requested(&mut self, from: PeerId, header: &Header) -> Result<(), Malformed> {
-        let id = self.sends.find_short(header.id).ok_or(Malformed)?;
-        let send = self.sends.get_mut(id).ok_or(Malformed)?;
+        let id = self.outgoing.find_short(header.id).ok_or(Malformed)?;
+        let outgoing = self.outgoing.get_mut(id).ok_or(Malformed)?;
         let wanted = usize::try_from(header.total).map_err(|_| Malformed)?;
-        if send.to != from || send.stage != Stage::Offered || wanted == 0 || wanted > send.len {
+        if outgoing.to != from || outgoing.stage != Stage::Offered || wanted == 0 || wanted > outgoing.len {
             return Err(Malformed);
         }
-        send.stage = Stage::Requested;
-        send.until = wanted;
+        outgoing.stage = Stage::Requested;
+        outgoing.until = wanted;
         // Writes are asked for in parts by those that could fetch, too.
-        let could_be_fetched = matches!((&send.local, &send.op), (LocalBuffer::User(_), OutgoingOp::Message));
+        let could_be_fetched = matches!(
+            (&outgoing.local, &outgoing.op),
+            (LocalBuffer::User(_), OutgoingOp::Message)
+        );
         // Where short ones are fetched at once, who asks for a long one may only have found that quicker.
-        let is_telling = self.limits.gets_at_once == 0 || send.len <= self.limits.gets_at_once;
+        let is_telling = self.limits.gets_at_once == 0 || outgoing.len <= self.limits.gets_at_once;
         let peer = self.peer(from);
         peer.cannot_fetch |= could_be_fetched && is_telling;
         peer.requested.push_back(id);
@@ -255,9 +258,9 @@ impl Core {
     pub(super) fn exposed_memory(&self, from: PeerId, name: &ExposedName, access: Access) -> Option<UserIov> {
         match (name, access) {
             (ExposedName::Sent(number), Access::Read) => {
-                let send = self.sends.get(Id::from_bits(*number))?;
-                match &send.local {
-                    LocalBuffer::User(iov) if send.to == from && send.stage == Stage::Offered => Some(*iov),
+                let outgoing = self.outgoing.get(Id::from_bits(*number))?;
+                match &outgoing.local {
+                    LocalBuffer::User(iov) if outgoing.to == from && outgoing.stage == Stage::Offered => Some(*iov),
                     _ => None,
                 }
             }
@@ -272,22 +275,22 @@ impl Core {
 
     /// The peer is done with our message or operation, or refuses it.
     pub(super) fn done(&mut self, from: PeerId, header: &Header, report: &mut impl Report) -> Result<(), Malformed> {
-        let id = self.sends.find_short(header.id).ok_or(Malformed)?;
-        let send = self.sends.get(id).ok_or(Malformed)?;
-        if send.to != from || !matches!(send.stage, Stage::Offered | Stage::Sent) {
+        let id = self.outgoing.find_short(header.id).ok_or(Malformed)?;
+        let outgoing = self.outgoing.get(id).ok_or(Malformed)?;
+        if outgoing.to != from || !matches!(outgoing.stage, Stage::Offered | Stage::Sent) {
             return Err(Malformed);
         }
         if header.flags & flag::FAILED != 0 {
             self.operation_failed(id, refusal_error(header.data), report);
             return Ok(());
         }
-        if !send.may_be_done() {
+        if !outgoing.may_be_done() {
             return Err(Malformed);
         }
-        if send.stage == Stage::Offered {
+        if outgoing.stage == Stage::Offered {
             self.peer(from).cannot_fetch = false;
         }
-        self.end_send(id, None, report);
+        self.end_outgoing(id, None, report);
         Ok(())
     }
 }

@@ -70,13 +70,13 @@ impl Core {
 
     /// Our operation that a peer's answer names, if it waits for bytes from this peer.
     pub(super) fn operation(&mut self, from: PeerId, header: &Header) -> Result<(Id, &mut Outgoing), Malformed> {
-        let id = self.sends.find_short(header.id).ok_or(Malformed)?;
+        let id = self.outgoing.find_short(header.id).ok_or(Malformed)?;
         if let Some(rma) = self.peers.get_mut(from as usize).and_then(|peer| peer.rma.as_mut()) {
             rma.watch.heard = rma.watch.heard.wrapping_add(1);
         }
-        let send = self.sends.get_mut(id).ok_or(Malformed)?;
-        let waits = send.to == from && send.stage == Stage::Sent && send.wants_bytes();
-        waits.then_some((id, send)).ok_or(Malformed)
+        let outgoing = self.outgoing.get_mut(id).ok_or(Malformed)?;
+        let waits = outgoing.to == from && outgoing.stage == Stage::Sent && outgoing.wants_bytes();
+        waits.then_some((id, outgoing)).ok_or(Malformed)
     }
 
     /// A part of the result of our read or atomic has come.
@@ -87,18 +87,18 @@ impl Core {
         len: usize,
         report: &mut impl Report,
     ) -> Result<Placement, Malformed> {
-        let (id, send) = self.operation(from, header)?;
-        let at = send.at;
+        let (id, outgoing) = self.operation(from, header)?;
+        let at = outgoing.at;
         let end = at.checked_add(len).ok_or(Malformed)?;
-        if header.total != at as u64 || end > send.len || len == 0 && send.len > 0 {
+        if header.total != at as u64 || end > outgoing.len || len == 0 && outgoing.len > 0 {
             return Err(Malformed);
         }
-        send.at = end;
-        let LocalBuffer::User(iov) = send.local else {
+        outgoing.at = end;
+        let LocalBuffer::User(iov) = outgoing.local else {
             return Err(Malformed);
         };
         if len == 0 {
-            self.end_send(id, None, report);
+            self.end_outgoing(id, None, report);
             return Ok(Placement::Drop);
         }
         let token = self.landings.insert(Landing::Reply { operation: id, len }).bits();
@@ -107,38 +107,44 @@ impl Core {
 
     /// That part is in place.
     pub(super) fn reply_landed(&mut self, id: Id, len: usize, report: &mut impl Report) {
-        let Some(send) = self.sends.get_mut(id) else { return };
-        send.until = send.until.saturating_sub(len);
-        match send.stage {
-            Stage::Failed(error) if !send.moving() => self.end_send(id, Some(Failure { error, overflow: 0 }), report),
-            Stage::Sent if send.until == 0 => self.end_send(id, None, report),
+        let Some(outgoing) = self.outgoing.get_mut(id) else {
+            return;
+        };
+        outgoing.until = outgoing.until.saturating_sub(len);
+        match outgoing.stage {
+            Stage::Failed(error) if !outgoing.moving() => {
+                self.end_outgoing(id, Some(Failure { error, overflow: 0 }), report)
+            }
+            Stage::Sent if outgoing.until == 0 => self.end_outgoing(id, None, report),
             _ => {}
         }
     }
 
     /// The target refuses our operation. It completes once the transport writes none of its result any more.
     pub(super) fn operation_failed(&mut self, id: Id, error: Error, report: &mut impl Report) {
-        let Some(send) = self.sends.get_mut(id) else { return };
-        if send.wants_bytes() && send.moving() {
-            send.stage = Stage::Failed(error);
+        let Some(outgoing) = self.outgoing.get_mut(id) else {
+            return;
+        };
+        if outgoing.wants_bytes() && outgoing.moving() {
+            outgoing.stage = Stage::Failed(error);
         } else {
-            self.end_send(id, Some(Failure { error, overflow: 0 }), report);
+            self.end_outgoing(id, Some(Failure { error, overflow: 0 }), report);
         }
     }
 
     /// The target lets us fetch what we want to read.
     pub(super) fn place_exposed(&mut self, from: PeerId, header: &Header, len: usize) -> Result<Placement, Malformed> {
         let can_get = self.limits.can_get;
-        let (id, send) = self.operation(from, header)?;
+        let (id, outgoing) = self.operation(from, header)?;
         if !can_get
-            || !send.holds.has(Holds::MESSAGES)
-            || send.at > 0
+            || !outgoing.holds.has(Holds::MESSAGES)
+            || outgoing.at > 0
             || !is_remote(len)
-            || !matches!(send.op, OutgoingOp::Read(_))
+            || !matches!(outgoing.op, OutgoingOp::Read(_))
         {
             return Err(Malformed);
         }
-        send.stage = Stage::Fetching;
+        outgoing.stage = Stage::Fetching;
         let notify = (header.flags & flag::ACK != 0).then_some((header.tag, header.data));
         let buffer = self.buffers.take(len);
         let token = self.landings.insert(Landing::Exposed { operation: id, notify }).bits();
@@ -148,11 +154,11 @@ impl Core {
     pub(super) fn exposed_landed(&mut self, id: Id, notify: Option<GotNotice>, buffer: Option<Vec<u8>>) {
         let remote = buffer.as_deref().and_then(Remote::new);
         self.buffers.give_back(buffer.unwrap_or_default());
-        let (Some(send), Some(remote)) = (self.sends.get_mut(id), remote) else {
+        let (Some(outgoing), Some(remote)) = (self.outgoing.get_mut(id), remote) else {
             return;
         };
-        if let OutgoingOp::Read(remote_side) = std::mem::replace(&mut send.op, OutgoingOp::Message) {
-            send.op = OutgoingOp::PulledRead(Box::new(PulledRead {
+        if let OutgoingOp::Read(remote_side) = std::mem::replace(&mut outgoing.op, OutgoingOp::Message) {
+            outgoing.op = OutgoingOp::PulledRead(Box::new(PulledRead {
                 remote_side,
                 remote,
                 notify,
@@ -163,39 +169,41 @@ impl Core {
 
     /// The arguments for fetching a read.
     pub(super) fn read_get(&self, id: Id) -> Option<GetRequest> {
-        let send = self.sends.get(id)?;
-        let (OutgoingOp::PulledRead(pull), LocalBuffer::User(into)) = (&send.op, &send.local) else {
+        let outgoing = self.outgoing.get(id)?;
+        let (OutgoingOp::PulledRead(pull), LocalBuffer::User(into)) = (&outgoing.op, &outgoing.local) else {
             return None;
         };
         Some(GetRequest {
-            from: send.to,
+            from: outgoing.to,
             remote: pull.remote,
             into: *into,
-            len: send.len,
+            len: outgoing.len,
             now: false,
         })
     }
 
     /// The get for a read is over, or a copy or amo.
     pub(super) fn read_fetched(&mut self, id: Id, result: Result<(), NotDone>, report: &mut impl Report) {
-        let Some(send) = self.sends.get_mut(id) else { return };
-        let (to, len) = (send.to, send.len);
+        let Some(outgoing) = self.outgoing.get_mut(id) else {
+            return;
+        };
+        let (to, len) = (outgoing.to, outgoing.len);
         let PulledRead {
             remote_side, notify, ..
-        } = match std::mem::replace(&mut send.op, OutgoingOp::Message) {
+        } = match std::mem::replace(&mut outgoing.op, OutgoingOp::Message) {
             OutgoingOp::PulledRead(pull) => *pull,
             op => {
-                send.op = op;
+                outgoing.op = op;
                 return self.copied(id, result, report);
             }
         };
         if result.is_err() {
-            send.op = OutgoingOp::Read(remote_side);
-            send.stage = Stage::AskAgain;
+            outgoing.op = OutgoingOp::Read(remote_side);
+            outgoing.stage = Stage::AskAgain;
             self.peer(to).requested.push_back(id);
             return self.wake(to);
         }
-        send.op = OutgoingOp::Read(remote_side);
+        outgoing.op = OutgoingOp::Read(remote_side);
         if let Some((addr, key)) = notify {
             let header = Header {
                 tag: addr,
@@ -205,7 +213,7 @@ impl Core {
             };
             self.send_control(to, header);
         }
-        self.end_send(id, None, report);
+        self.end_outgoing(id, None, report);
     }
 
     /// The peer was asked again for a read that could not be fetched.
@@ -216,8 +224,8 @@ impl Core {
         if let Some(rma) = &mut peer.rma {
             rma.serve_next = true;
         }
-        if let Some(send) = self.sends.get_mut(id) {
-            send.stage = Stage::Sent;
+        if let Some(outgoing) = self.outgoing.get_mut(id) {
+            outgoing.stage = Stage::Sent;
         }
     }
 }

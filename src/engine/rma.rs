@@ -119,7 +119,7 @@ impl<T: Transport> Engine<T> {
         }
     }
 
-    /// The longest read or write of this peer's memory that goes the short way.
+    /// The longest read or write of this peer's memory that takes the fast path.
     #[inline(always)]
     fn short_to(&self, to: PeerId, access: Access) -> usize {
         match access {
@@ -207,10 +207,10 @@ impl<T: Transport> Engine<T> {
     }
 
     fn read_short(&mut self, rma: &Rma, part: &RemotePart, report: &mut impl Report) -> Result<(), Refused> {
-        if self.core.sends.len() >= Id::SHORT_MAX {
+        if self.core.outgoing.len() >= Id::SHORT_MAX {
             return Err(Refused::Again);
         }
-        let id = self.core.sends.insert(Outgoing {
+        let id = self.core.outgoing.insert(Outgoing {
             stage: Stage::Sent,
             ..Outgoing::rma(rma)
         });
@@ -228,7 +228,7 @@ impl<T: Transport> Engine<T> {
                 Ok(())
             }
             push => {
-                self.core.sends.remove(id);
+                self.core.outgoing.remove(id);
                 if push == Push::Full {
                     return self.rma_queued(rma, report);
                 }
@@ -335,7 +335,7 @@ impl Core {
     /// Whether a short operation may be pushed to a peer without being queued.
     #[inline]
     pub(super) fn may_start_short(&self, to: PeerId) -> bool {
-        let most = self.config.sends;
+        let most = self.config.in_flight;
         let peer = self.peers.get(to as usize);
         peer.is_some_and(|peer| peer.queue.is_empty() && !peer.is_off_fast_path() && (peer.unfinished as usize) < most)
     }

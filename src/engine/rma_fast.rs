@@ -1,4 +1,4 @@
-//! The short ways of RMA and atomics at the receiver of a packet: executed while the packet still lies in the
+//! The fast paths of RMA and atomics at the receiver of a packet: executed while the packet still lies in the
 //! transport, without a buffer or a token.
 //!
 //! Each consumes its packet or does nothing; then `rma_target`, `atomic_target` or `replies` gets the same packet and
@@ -137,12 +137,12 @@ impl Core {
 
     /// The result of our read or atomic, or the next part of it. Not where the transport still writes an earlier part.
     fn take_reply(&mut self, from: PeerId, header: &Header, body: &[u8], report: &mut impl Report) -> Option<()> {
-        let (id, send) = self.operation(from, header).ok()?;
-        let (at, left) = (send.at, send.until);
-        let LocalBuffer::User(iov) = &send.local else {
+        let (id, outgoing) = self.operation(from, header).ok()?;
+        let (at, left) = (outgoing.at, outgoing.until);
+        let LocalBuffer::User(iov) = &outgoing.local else {
             return None;
         };
-        let comes_next = header.total == at as u64 && at + left == send.len;
+        let comes_next = header.total == at as u64 && at + left == outgoing.len;
         if !comes_next || body.len() > left || body.is_empty() && left > 0 {
             return None;
         }
@@ -150,8 +150,8 @@ impl Core {
         if body.len() == left {
             self.complete(id, None, report);
         } else {
-            send.at = at + body.len();
-            send.until = left - body.len();
+            outgoing.at = at + body.len();
+            outgoing.until = left - body.len();
         }
         Some(())
     }

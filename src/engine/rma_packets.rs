@@ -26,19 +26,19 @@ impl<T: Transport> Engine<T> {
     }
 
     fn push_built(&mut self, to: PeerId, packet: &NextPacket, id: Id, body: &mut Vec<u8>) -> Push {
-        let Some(send) = self.core.sends.get(id) else {
+        let Some(outgoing) = self.core.outgoing.get(id) else {
             return Push::Full;
         };
         // Of a write `packet` says which part goes; all else goes whole.
         let (at, len) = match packet.header.packet {
             Packet::Write => (packet.at, packet.len),
-            _ => (0, send.len),
+            _ => (0, outgoing.len),
         };
         let header = &packet.header;
-        if let Some(list) = list(send, header) {
+        if let Some(list) = list(outgoing, header) {
             pieces::write_list(&list, body);
         }
-        match (&send.local, header.packet) {
+        match (&outgoing.local, header.packet) {
             (_, Packet::Read) => {}
             (_, Packet::OfferWrite | Packet::Rendezvous) => return self.push_offer(to, header, id, body),
             (LocalBuffer::User(iov), _) if body.is_empty() && len > 0 => {
@@ -59,12 +59,14 @@ impl<T: Transport> Engine<T> {
 }
 
 /// The list of remote pieces that a packet's body begins with, if it does.
-fn list(send: &Outgoing, header: &Header) -> Option<RemoteIov> {
+fn list(outgoing: &Outgoing, header: &Header) -> Option<RemoteIov> {
     if header.flags & flag::LIST == 0 {
         return None;
     }
-    match &send.op {
-        OutgoingOp::Write(remote_side) | OutgoingOp::Read(remote_side) => Some(remote_side.iov(send.tag, send.len)),
+    match &outgoing.op {
+        OutgoingOp::Write(remote_side) | OutgoingOp::Read(remote_side) => {
+            Some(remote_side.iov(outgoing.tag, outgoing.len))
+        }
         OutgoingOp::Atomic(operation) => match operation.target {
             AtomicTarget::Memory(remote) => Some(remote),
             AtomicTarget::Tagged { .. } => None,
@@ -75,46 +77,58 @@ fn list(send: &Outgoing, header: &Header) -> Option<RemoteIov> {
 
 impl Core {
     /// The first packet of the RMA or atomic operation at the front of the queue, if it may go.
-    pub(super) fn next_operation(&self, to: PeerId, id: Id, send: &Outgoing) -> Option<NextPacket> {
-        if let Some(native) = self.next_native(to, id, send) {
+    pub(super) fn next_operation(&self, to: PeerId, id: Id, outgoing: &Outgoing) -> Option<NextPacket> {
+        if let Some(native) = self.next_native(to, id, outgoing) {
             return native;
         }
-        let header = match &send.op {
-            OutgoingOp::Write(remote_side) => return Some(self.write_packet(to, id, send, remote_side)),
+        let header = match &outgoing.op {
+            OutgoingOp::Write(remote_side) => return Some(self.write_packet(to, id, outgoing, remote_side)),
             OutgoingOp::Read(remote_side) => {
                 let limits = self.limits_to(to);
-                self.read_header(id, send, remote_side, limits.can_get && send.len > limits.short_read())
+                self.read_header(
+                    id,
+                    outgoing,
+                    remote_side,
+                    limits.can_get && outgoing.len > limits.short_read(),
+                )
             }
-            OutgoingOp::Atomic(operation) => self.atomic_header(to, id, send, operation)?,
+            OutgoingOp::Atomic(operation) => self.atomic_header(to, id, outgoing, operation)?,
             OutgoingOp::Message | OutgoingOp::PulledRead(_) | OutgoingOp::AtomicSent(_) => return None,
         };
         Some(NextPacket::bare(Purpose::Start(id), header))
     }
 
     /// The next packet of a write: the whole of it, a part, or an offer.
-    fn write_packet(&self, to: PeerId, id: Id, send: &Outgoing, remote_side: &RemoteSide) -> NextPacket {
+    fn write_packet(&self, to: PeerId, id: Id, outgoing: &Outgoing, remote_side: &RemoteSide) -> NextPacket {
         let purpose = Purpose::Start(id);
-        let (flags, data) = (if send.data.is_some() { flag::DATA } else { 0 }, send.data.unwrap_or(0));
-        let Some(len) = self.next_part(to, send, remote_side) else {
+        let (flags, data) = (
+            if outgoing.data.is_some() { flag::DATA } else { 0 },
+            outgoing.data.unwrap_or(0),
+        );
+        let Some(len) = self.next_part(to, outgoing, remote_side) else {
             let header = Header {
                 flags: flags | flag::LIST,
                 tag: remote_side.count(),
                 data,
-                total: send.len as u64,
+                total: outgoing.len as u64,
                 ..Header::new(Packet::OfferWrite, id.short())
             };
             return NextPacket::bare(purpose, header);
         };
-        let at = send.at;
-        let behind = send.len - (at + len);
+        let at = outgoing.at;
+        let behind = outgoing.len - (at + len);
         let (flags, total) = if behind == 0 { (flags, data) } else { (0, behind as u64) };
-        let ack = if self.is_told_unheard(to, send) { 0 } else { flag::ACK };
+        let ack = if self.is_told_unheard(to, outgoing) {
+            0
+        } else {
+            flag::ACK
+        };
         let header = Header {
             flags: flags | ack,
             total,
             ..Header::new(Packet::Write, 0)
         };
-        let header = with_remote(header, &remote_side.iov(send.tag.wrapping_add(at as u64), len));
+        let header = with_remote(header, &remote_side.iov(outgoing.tag.wrapping_add(at as u64), len));
         NextPacket {
             purpose,
             header,
@@ -124,14 +138,14 @@ impl Core {
     }
 
     /// Whether a write in parts is reported when the last has left. Not if one was refused, though the key may be known again.
-    fn is_told_unheard(&self, to: PeerId, send: &Outgoing) -> bool {
-        let OutgoingOp::Write(remote_side) = &send.op else {
+    fn is_told_unheard(&self, to: PeerId, outgoing: &Outgoing) -> bool {
+        let OutgoingOp::Write(remote_side) = &outgoing.op else {
             return false;
         };
-        let remote = remote_side.iov(send.tag, send.len);
+        let remote = remote_side.iov(outgoing.tag, outgoing.len);
         let is_known = || remote.only().is_some_and(|part| self.knows(to, &part));
-        let is_in_parts = send.len > self.limits_to(to).short_write();
-        send.ends_when_left && is_in_parts && is_known() && !self.has_refused_part(to)
+        let is_in_parts = outgoing.len > self.limits_to(to).short_write();
+        outgoing.ends_when_left && is_in_parts && is_known() && !self.has_refused_part(to)
     }
 
     fn has_refused_part(&self, to: PeerId) -> bool {
@@ -142,64 +156,66 @@ impl Core {
     /// How many bytes of a write go with its next packet, behind a list of its remote pieces. None: they are offered. Only
     /// to memory that is known to be there does a write go in parts, so that one that is refused has written nothing; and
     /// only if its target is told nothing, as each part would be told there.
-    fn next_part(&self, to: PeerId, send: &Outgoing, remote_side: &RemoteSide) -> Option<usize> {
+    fn next_part(&self, to: PeerId, outgoing: &Outgoing, remote_side: &RemoteSide) -> Option<usize> {
         let (limits, list) = (self.limits_to(to), remote_side.list());
         let small_only = self.peers.get(to as usize).is_some_and(|peer| peer.small_packets_only);
-        if send.at == 0 && (list > 0 || small_only) {
-            let fits = send.len <= limits.small() && list + send.len <= self.max_body_to(to);
-            return fits.then_some(send.len);
+        if outgoing.at == 0 && (list > 0 || small_only) {
+            let fits = outgoing.len <= limits.small() && list + outgoing.len <= self.max_body_to(to);
+            return fits.then_some(outgoing.len);
         }
         let most = if small_only {
             limits.guaranteed_body
         } else {
             limits.short_write()
         };
-        let remote = remote_side.iov(send.tag, send.len);
-        let is_known = || send.data.is_none() && remote.only().is_some_and(|part| self.knows(to, &part));
-        let in_parts = send.at > 0 || send.len <= limits.in_short_writes() && is_known();
-        (send.len <= most || in_parts).then(|| (send.len - send.at).min(most))
+        let remote = remote_side.iov(outgoing.tag, outgoing.len);
+        let is_known = || outgoing.data.is_none() && remote.only().is_some_and(|part| self.knows(to, &part));
+        let in_parts = outgoing.at > 0 || outgoing.len <= limits.in_short_writes() && is_known();
+        (outgoing.len <= most || in_parts).then(|| (outgoing.len - outgoing.at).min(most))
     }
 
-    pub(super) fn read_header(&self, id: Id, send: &Outgoing, remote_side: &RemoteSide, get: bool) -> Header {
+    pub(super) fn read_header(&self, id: Id, outgoing: &Outgoing, remote_side: &RemoteSide, get: bool) -> Header {
         let header = Header {
             flags: if get { flag::GET } else { 0 },
-            total: send.len as u64,
+            total: outgoing.len as u64,
             ..Header::new(Packet::Read, id.short())
         };
-        with_remote(header, &remote_side.iov(send.tag, send.len))
+        with_remote(header, &remote_side.iov(outgoing.tag, outgoing.len))
     }
 
     /// A packet of the RMA or atomic operation at the front of the queue was pushed: the only one, or a part of a write.
     pub(super) fn operation_started(&mut self, to: PeerId, id: Id, packet: &NextPacket, report: &mut impl Report) {
         let (header, short_read) = (&packet.header, self.limits_to(to).short_read());
-        let Some(send) = self.sends.get_mut(id) else { return };
+        let Some(outgoing) = self.outgoing.get_mut(id) else {
+            return;
+        };
         if header.packet == Packet::Write {
-            send.at += packet.len;
-            if send.at < send.len {
-                let context = send.context;
+            outgoing.at += packet.len;
+            if outgoing.at < outgoing.len {
+                let context = outgoing.context;
                 return self.part_started(to, context);
             }
         }
         let long = match header.packet {
             Packet::OfferWrite => true,
-            Packet::Read => send.len > short_read,
+            Packet::Read => outgoing.len > short_read,
             _ => false,
         };
-        send.stage = if header.packet == Packet::OfferWrite {
+        outgoing.stage = if header.packet == Packet::OfferWrite {
             Stage::Offered
         } else {
             Stage::Sent
         };
-        if let OutgoingOp::Atomic(operation) = &send.op {
+        if let OutgoingOp::Atomic(operation) = &outgoing.op {
             let (form, result) = (operation.op.form(), operation.result);
             if matches!(operation.target, AtomicTarget::Tagged { .. }) && header.flags & flag::WITHHELD == 0 {
-                let cost = super::credit::cost(send.local.len());
+                let cost = super::credit::cost(outgoing.local.len());
                 let peer = self.peer(to);
                 peer.credit = peer.credit.saturating_sub(cost);
             }
-            if let Some(send) = self.sends.get_mut(id) {
-                send.op = OutgoingOp::AtomicSent(form);
-                send.local = LocalBuffer::User(result);
+            if let Some(outgoing) = self.outgoing.get_mut(id) {
+                outgoing.op = OutgoingOp::AtomicSent(form);
+                outgoing.local = LocalBuffer::User(result);
             }
         }
         let peer = self.peer(to);
@@ -225,22 +241,24 @@ impl Core {
 
     /// All of a write or base atomic was pushed, which the target acknowledges with `Acked`.
     fn short_operation_left(&mut self, to: PeerId, id: Id, report: &mut impl Report) {
-        let Some(send) = self.sends.remove(id) else { return };
+        let Some(outgoing) = self.outgoing.remove(id) else {
+            return;
+        };
         // It may have been offered, without finding room, before its memory was known.
-        self.release(to, id, send.holds);
-        let addr = send.tag;
-        let kind = match send.op {
+        self.release(to, id, outgoing.holds);
+        let addr = outgoing.tag;
+        let kind = match outgoing.op {
             OutgoingOp::AtomicSent(_) => ShortKind::Atomic,
-            OutgoingOp::Write(RemoteSide::One { key }) if self.is_told_unheard(to, &send) => {
+            OutgoingOp::Write(RemoteSide::One { key }) if self.is_told_unheard(to, &outgoing) => {
                 ShortKind::UnheardWrite { addr, key }
             }
             OutgoingOp::Write(RemoteSide::One { key }) => ShortKind::FirstWrite { addr, key },
             _ => ShortKind::Write,
         };
         let short = ShortOp {
-            context: send.context,
-            len: send.len,
-            tell: send.tell,
+            context: outgoing.context,
+            len: outgoing.len,
+            tell: outgoing.tell,
             kind,
         };
         if matches!(kind, ShortKind::UnheardWrite { .. }) {

@@ -18,7 +18,7 @@ use crate::util::regions::Rights;
 use std::collections::VecDeque;
 
 /// So many acknowledgements that nobody waits for go at once, for their number is limited by what a peer may have in
-/// flight (`Config::sends`).
+/// flight (`Config::in_flight`).
 const ACKS_LATER: u64 = 64;
 /// So many polls in a row find nothing until the others go. A program that answers a write with a write has written by then,
 /// and where each packet is a call of the system, many have gathered.
@@ -137,7 +137,7 @@ pub(super) struct RmaPeer {
     /// Our long reads and writes in flight. Messages and atomics to the peer wait for them.
     pub long_ops: u32,
     /// Our atomics at the target's processor that it has not answered. Copies by the transport wait for them.
-    pub answers: u32,
+    pub unanswered_atomics: u32,
     pub told_parts: ToldParts,
     /// The peer's operations that are still landing. Its later packets wait for them.
     pub landing: u32,
@@ -152,7 +152,7 @@ impl RmaPeer {
             + self.reply_bytes
             + self.served_reads.len()
             + self.exposed_reads.len();
-        let waited_for = self.long_ops + self.landing + self.answers;
+        let waited_for = self.long_ops + self.landing + self.unanswered_atomics;
         self.unacked.len() + owed + waited_for as usize
     }
 }

@@ -31,7 +31,7 @@ pub struct Config {
     /// The part of `room` that one peer may fill.
     pub share: usize,
     /// The most operations in flight to one peer.
-    pub sends: usize,
+    pub in_flight: usize,
     /// Nobody here counts what peers do, and no operation of ours need be counted by its target: the transport may do
     /// them by itself (`port::OneSided`).
     pub one_sided: bool,
@@ -43,7 +43,7 @@ impl Default for Config {
             window: credit::window(512 << 10),
             room: 64 << 20,
             share: 32 << 20,
-            sends: 1024,
+            in_flight: 1024,
             one_sided: true,
         }
     }
@@ -71,7 +71,7 @@ pub(super) struct ExposedRegions {
 pub(super) enum GetOwner {
     /// A message from a peer, or a peer's long write: a name in `Core::arrivals`.
     Message(Id),
-    /// A long read or a copy of ours: a name in `Core::sends`.
+    /// A long read or a copy of ours: a name in `Core::outgoing`.
     Read(Id),
 }
 
@@ -98,7 +98,7 @@ pub(super) struct Core {
     /// Peers with packets to push.
     pub busy: VecDeque<PeerId>,
     /// Outgoing operations in flight.
-    pub sends: Slab<Outgoing>,
+    pub outgoing: Slab<Outgoing>,
     pub messages: Matcher<PostedRecv, Id>,
     pub tagged: Matcher<PostedRecv, Id>,
     pub collective: Matcher<PostedRecv, Id>,
@@ -114,7 +114,7 @@ pub(super) struct Core {
     /// Messages whose segments are arriving, by sender and the sender's number.
     pub streams: QuickMap<(PeerId, u32), Id>,
     pub calls: VecDeque<Call>,
-    /// What the transport made of the memory of operations in `sends`, where that matters after the push: by name.
+    /// What the transport made of the memory of operations in `outgoing`, where that matters after the push: by name.
     pub exposures: QuickMap<u64, Asked>,
     /// What the transport does in its peers' memory by itself at this endpoint.
     pub one_sided: OneSided,
@@ -157,7 +157,7 @@ impl Core {
             small_to_all: limits.small().min(limits.eager_if_fetched),
             peers: Vec::new(),
             busy: VecDeque::new(),
-            sends: Slab::default(),
+            outgoing: Slab::default(),
             messages: Matcher::default(),
             tagged: Matcher::default(),
             collective: Matcher::default(),

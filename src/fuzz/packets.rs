@@ -236,7 +236,7 @@ pub fn packets(data: &[u8]) {
         for _ in 0..20 {
             scene.engine.progress(&mut scene.told);
         }
-        assert_eq!(scene.engine.sending(), 0, "something waits for peers that are gone");
+        assert_eq!(scene.engine.in_flight(), 0, "something waits for peers that are gone");
         memory.judge();
     });
 }

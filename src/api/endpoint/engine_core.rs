@@ -235,7 +235,7 @@ impl<O: Owners> EndpointCore<O> {
         self.progress_apart();
         let engine = &self.engine;
         if let Some(busy) = &self.busy
-            && !(engine.has_work() || engine.sending() > 0 || engine.transport().has_unsent())
+            && !(engine.has_work() || engine.in_flight() > 0 || engine.transport().has_unsent())
         {
             busy.store(false, Ordering::Relaxed);
         }
@@ -271,7 +271,7 @@ impl<O: Owners> EndpointCore<O> {
     fn tell_begun(&mut self, driver: Option<&Driver>) {
         if let Some(busy) = &self.busy {
             // Whether something was only gathered is asked later, by `progress_shared`: it takes a look at all peers.
-            let may_be = O::Transport::PUSHES_LATER || self.engine.has_work() || self.engine.sending() > 0;
+            let may_be = O::Transport::PUSHES_LATER || self.engine.has_work() || self.engine.in_flight() > 0;
             // Read first: others look at it often, and only a change costs them something.
             if may_be && !busy.load(Ordering::Relaxed) {
                 busy.store(true, Ordering::Relaxed);

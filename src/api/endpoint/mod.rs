@@ -346,7 +346,7 @@ impl<T: EndpointTransport + 'static> EndpointOps for Arc<Endpoint<T>> {
 
     fn unfinished(&self) -> (usize, usize) {
         let core = self.host.try_enter();
-        core.map_or((0, 0), |core| (core.engine.sending(), core.engine.posted()))
+        core.map_or((0, 0), |core| (core.engine.in_flight(), core.engine.posted()))
     }
 
     fn enable(&self) -> Result<()> {

@@ -30,7 +30,7 @@ pub trait Sink {
     /// endpoint. Called before its first packet, and again after `gone`. Without this call a peer is its own source.
     fn met(&mut self, _peer: PeerId, _source: PeerId) {}
 
-    /// The short way: a whole packet has come and the engine can read its body where it lies. True: the engine has
+    /// The fast path: a whole packet has come and the engine can read its body where it lies. True: the engine has
     /// consumed it. False: nothing happened, and the transport calls `place`. For transports that would move the body
     /// at once; one with `ONE_SIDED` goes by `place`, which refuses atomics where only the card may execute them.
     #[inline]

@@ -11,7 +11,7 @@ impl<T: Transport> Engine<T> {
         let sides = core.peers.iter().filter_map(|peer| peer.rma.as_ref());
         let sides = core.unacked + sides.map(|rma| rma.left()).sum::<usize>();
         [
-            core.sends.len(),
+            core.outgoing.len(),
             core.arrivals.len(),
             core.landings.len(),
             core.streams.len()
@@ -27,7 +27,7 @@ impl<T: Transport> Engine<T> {
     /// The names of all outgoing operations in flight.
     pub fn unfinished_names(&self) -> Vec<ExposedName> {
         self.core
-            .sends
+            .outgoing
             .iter()
             .map(|(id, _)| ExposedName::Sent(id.bits()))
             .collect()

@@ -113,7 +113,7 @@ impl<T: EndpointTransport + 'static> EndpointOps for Arc<SharedRxEndpoint<T>> {
         self.joined
             .get()
             .and_then(|(shared, _)| shared.host.try_enter())
-            .map_or((0, 0), |core| (core.engine.sending(), 0))
+            .map_or((0, 0), |core| (core.engine.in_flight(), 0))
     }
 
     fn local_address(&self) -> Vec<u8> {

@@ -135,7 +135,7 @@ pub(crate) fn engine_config(info: &Info) -> Config {
     let default = Config::default();
     let sends = info.tx.as_ref().map_or(0, |tx| tx.size);
     Config {
-        sends: default.sends.max(sends),
+        in_flight: default.in_flight.max(sends),
         one_sided: info.caps & FI_RMA_EVENT == 0,
         ..default
     }

@@ -69,7 +69,7 @@ fn config() -> Config {
         window: 4096,
         room: 1500,
         share: 1000,
-        sends: 6,
+        in_flight: 6,
         ..Config::default()
     }
 }

@@ -77,7 +77,7 @@ fn small() -> Config {
         window: 4096,
         room: 40_000,
         share: 2048,
-        sends: 8,
+        in_flight: 8,
         ..Config::default()
     }
 }

@@ -234,7 +234,7 @@ fn many_go_into_one_multi_receive() {
 fn a_flood_of_them_is_held_and_done() {
     for manner in manners() {
         let config = Config {
-            sends: 100,
+            in_flight: 100,
             room: 1500,
             share: 1000,
             ..small()

@@ -10,7 +10,10 @@ fn two_that_flood_each_other_do_not_wait_for_ever() {
         depth: 4,
         ..Manner::default()
     };
-    let config = Config { sends: 64, ..small() };
+    let config = Config {
+        in_flight: 64,
+        ..small()
+    };
     let mut bed = Bed::new(2, 1, manner, config);
     let mut numbers = [Vec::new(), Vec::new()];
     for tag in 0.. {
@@ -48,7 +51,7 @@ fn one_that_is_received_keeps_its_credit_though_another_fills_the_room() {
         bed.settle();
     }
     let offers = bed.world.borrow().count(Packet::Rendezvous);
-    assert_eq!(offers, 2 * small().sends);
+    assert_eq!(offers, 2 * small().in_flight);
     for _ in 0..100 {
         let sent = bed.send(letter(2, 1, 2, 200)).unwrap();
         bed.settle();
@@ -124,7 +127,7 @@ impl Report for InOrder {
 fn a_million_messages_that_nobody_receives_take_bounded_memory_and_all_arrive() {
     const MESSAGES: u64 = 1_000_000;
     let config = Config::default();
-    let most = (config.share + config.window) / (8 + 256) + config.sends;
+    let most = (config.share + config.window) / (8 + 256) + config.in_flight;
     let mut bed = Bed::new(2, 1, Manner::default(), config);
     let (mut received, mut sent, mut stops) = (InOrder::default(), 0, 0);
     let body = Lent::new(&[8], 1).iov();

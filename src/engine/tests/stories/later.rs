@@ -25,7 +25,7 @@ fn a_send_ends_when_the_transport_is_done_with_it() {
             // What is copied at once, or has no memory, ends at once if nobody waits for more.
             let at_once = level == CompletionLevel::Inject && (inject && len <= 300 || len == 0);
             for node in 0..2 {
-                bed.progress(node); // so that the short way is open
+                bed.progress(node); // so that the fast path is open
             }
             let sent = bed
                 .send(Letter {
@@ -64,7 +64,7 @@ fn an_answer_does_not_end_what_the_transport_still_has() {
         for _ in 0..60 {
             let told = bed.world.borrow().sent_later == 1;
             assert!(told || sends_ended(&bed, 0).is_empty());
-            let answered = bed.nodes[0].engine.core.sends.iter();
+            let answered = bed.nodes[0].engine.core.outgoing.iter();
             let answered = answered.filter(|(_, send)| matches!(send.stage, Stage::Ended(None)));
             let answered = answered.count();
             late += usize::from(!told && answered == 1);
@@ -77,12 +77,12 @@ fn an_answer_does_not_end_what_the_transport_still_has() {
     assert!(late > 0, "never answered before it was told");
 }
 
-/// No more than `Config::sends` are with the transport at a time.
+/// No more than `Config::in_flight` are with the transport at a time.
 #[test]
 fn what_the_transport_keeps_is_limited() {
     let mut bed = keeping();
     bed.progress(0);
-    let most = small().sends;
+    let most = small().in_flight;
     for _ in 0..most {
         bed.send(letter(0, 1, 1, 8)).unwrap();
     }
@@ -98,10 +98,10 @@ fn a_packet_that_fails_fails_its_send_once_all_are_let_go() {
     bed.world.borrow_mut().manner.depth = 2;
     bed.send(letter(0, 1, 1, 290)).unwrap();
     let Node { engine, reporter, .. } = bed.node(0);
-    let id: Vec<Id> = engine.core.sends.iter().map(|(id, _)| id).collect();
-    assert_eq!(engine.core.sends.get(id[0]).map(|send| send.held), Some(2));
+    let id: Vec<Id> = engine.core.outgoing.iter().map(|(id, _)| id).collect();
+    assert_eq!(engine.core.outgoing.get(id[0]).map(|send| send.held), Some(2));
     engine.core.packet_sent(id[0], Err(Error::Broken), reporter);
-    assert_eq!(engine.core.sends.len(), 1, "another packet is with the transport");
+    assert_eq!(engine.core.outgoing.len(), 1, "another packet is with the transport");
     engine.core.packet_sent(id[0], Ok(()), reporter);
     let failure = bed.ends(0)[0].failure.map(|failure| failure.error);
     assert_eq!((bed.ends(0).len(), failure), (1, Some(Error::Broken)));

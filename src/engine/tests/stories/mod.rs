@@ -26,7 +26,7 @@ fn small() -> Config {
         window: 4096,
         room: 4096,
         share: 2048,
-        sends: 8,
+        in_flight: 8,
         ..Config::default()
     }
 }
@@ -312,7 +312,7 @@ fn nothing_is_lost_when_the_lane_is_full() {
             Err(why) => break why,
         }
     };
-    assert_eq!((refused, taken), (Refused::Again, 1 + small().sends));
+    assert_eq!((refused, taken), (Refused::Again, 1 + small().in_flight));
     assert_eq!(sends_ended(&bed, 0), [0]);
     bed.settle();
     let recvs: Vec<usize> = (0..taken).map(|_| bed.recv(1, &[8], tagged(0))).collect();

@@ -426,7 +426,7 @@ fn a_name_is_worth_what_it_was_given_for() {
     bed.send(letter(0, 1, 5, 5000)).unwrap();
     bed.settle();
     let core = &bed.nodes[0].engine.core;
-    let (id, send) = core.sends.iter().next().unwrap();
+    let (id, send) = core.outgoing.iter().next().unwrap();
     let offered = ExposedName::Sent(id.bits());
     assert_eq!(send.stage, Stage::Offered);
     assert_eq!(

@@ -466,7 +466,7 @@ impl Story {
         let short = self.received.iov().part(0, SHORT);
         victim.recv(&recv(short, Some(to_honest), TAG + 1), &mut told).unwrap();
         let came = |told: &Vec<Completion>| told.iter().any(|end| end.op == CompletedOp::Recv && end.tag == TAG + 1);
-        while !came(&told) || victim.sending() > 0 {
+        while !came(&told) || victim.in_flight() > 0 {
             victim.progress(&mut told);
             honest.progress(&mut at_honest);
             assert!(

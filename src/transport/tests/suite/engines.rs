@@ -142,7 +142,7 @@ pub fn engines_stand_a_flood<P: Pair>() {
     let config = Config {
         room: 64 << 10,
         share: 32 << 10,
-        sends: 100,
+        in_flight: 100,
         ..Config::default()
     };
     let (mut sides, _keep) = sides::<P>(config);
@@ -160,7 +160,7 @@ pub fn engines_stand_a_flood<P: Pair>() {
         idle = if sent == before { idle + 1 } else { 0 };
         idle > 1000
     });
-    let most = (config.share + config.window) / (500 + 256) + config.sends + 1000;
+    let most = (config.share + config.window) / (500 + 256) + config.in_flight + 1000;
     assert!(sent.iter().all(|sent| *sent as usize <= most), "{sent:?} of {most}");
     let into = Lent::new(&[500], 0);
     for (side, end) in sides.iter_mut().enumerate() {

@@ -150,7 +150,7 @@ fn config() -> Config {
         window: 4096,
         room: 40_000,
         share: 1000,
-        sends: 12,
+        in_flight: 12,
         ..Config::default()
     }
 }
