@@ -6,14 +6,14 @@
 
 use std::collections::VecDeque;
 
-/// The most that is kept: the oldest go first.
+/// The most buffers and bytes that are kept: the oldest go first.
 const COUNT: usize = 128;
 const BYTES: usize = 4 << 20;
 /// What a buffer may have beyond twice what is asked for, so that no short message keeps a long buffer.
 const SLACK: usize = 1 << 10;
 /// Shorter messages than this are left to the allocator, which is as quick for them.
 const SHORT: usize = 2 << 10;
-/// Among so many of the youngest one is looked for.
+/// A buffer of the right length is looked for among so many that were given back last.
 const LOOKED_AT: usize = 4;
 
 #[derive(Debug, Default)]
@@ -33,7 +33,7 @@ impl Buffers {
         buffer
     }
 
-    /// What is kept of a message.
+    /// A copy of a message's bytes, which is kept until the message is received.
     #[inline]
     pub(super) fn copy_of(&mut self, bytes: &[u8]) -> Vec<u8> {
         if bytes.len() < SHORT {
@@ -53,7 +53,7 @@ impl Buffers {
         }
     }
 
-    /// Whatever is no longer needed, from here or not.
+    /// Takes a buffer that is no longer needed, whether or not it came from here.
     pub(super) fn give_back(&mut self, buffer: Vec<u8>) {
         if buffer.capacity() == 0 || buffer.capacity() > BYTES {
             return;

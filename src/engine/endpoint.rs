@@ -148,8 +148,8 @@ impl<T: Transport> Engine<T> {
         }
     }
 
-    /// A message was pushed, so that the one behind it is the first: how that goes best is asked now, as it may depend on what has
-    /// gone.
+    /// A message was pushed: asks the transport how the one that is now the first of the queue goes best, which may depend on
+    /// what was pushed before it.
     pub(super) fn judge_first(&mut self, to: PeerId) {
         if let Some(len) = self.core.first_to_judge(to) {
             self.judge(to, len);
@@ -161,7 +161,7 @@ impl<T: Transport> Engine<T> {
         peer.sooner_sent = self.transport.is_sooner_sent(to, len, peer.crossing);
     }
 
-    /// Before it is decided how something goes to this peer.
+    /// Notes whether the peer is far. Called before it is decided how something goes there.
     #[inline(always)]
     pub(super) fn note_way(&mut self, to: PeerId) {
         if T::TWO_WAYS {
@@ -179,8 +179,8 @@ impl<T: Transport> Engine<T> {
         self.core.outgoing.insert(Outgoing::all_pushed(send));
     }
 
-    /// Queues an operation, and starts it if nothing to this peer is queued before it. `untold`: whoever is told nothing of
-    /// its end may never call again, so it is not taken if it can't start now.
+    /// Queues an operation, and starts it if nothing to this peer is queued before it. `untold`: nobody is told of its end, so
+    /// the program may never call again, and the operation is refused if it cannot start now.
     pub(super) fn queue(
         &mut self,
         to: PeerId,
@@ -211,8 +211,8 @@ impl<T: Transport> Engine<T> {
         Ok(())
     }
 
-    /// Whether an operation of which nobody is told starts now or not at all; Again: it can't. To a peer that has kept us
-    /// waiting for a connection it is queued as any other, as it may be long before that peer looks.
+    /// Whether an operation of whose end nobody is told must start now or be refused. Err: it cannot start now. False: the
+    /// connection has taken long already, and may take longer, so it is queued as any other.
     #[cold]
     fn must_start_at_once(&mut self, to: PeerId, report: &mut impl Report) -> Result<bool, Refused> {
         let is_clear = |engine: &mut Engine<T>| engine.core.peer(to).queue.is_empty();

@@ -1,15 +1,15 @@
 //! The memory of a peer that is known to be there: it has taken writes of ours, or the transport sees it registered.
 //!
-//! A write that need not be delivered may be reported when it is pushed, but a refusal can only be told as long as
-//! nothing was reported. So the first write to some memory is waited for, and what its region is known to hold is
-//! written to unheard from then on. A key names one region without gaps, hence all between two places that were written
-//! is there too. It is forgotten with the first refusal, as when the region has been closed.
+//! A write that need not be delivered could be reported as soon as it has left, but if its target then refused it, no
+//! completion could say so. So the first write to some memory is reported when the target has acknowledged it; those that
+//! follow to the same memory are reported early, without hearing from the target. A key names one region without gaps, so
+//! all between two places that were written is there too. The first refusal, as of a region that was closed, forgets all.
 //!
 //! Called by `short_op`, and by `rma` for what the transport sees.
 
 use super::op::RemotePart;
 
-/// The keys that are remembered of a peer; a further one takes the place of the oldest.
+/// How many keys of a peer are remembered; a further one takes the place of the oldest.
 const KEYS: usize = 8;
 
 /// A part of a region: from the first byte to the one behind the last.
@@ -23,7 +23,7 @@ struct Span {
 #[derive(Debug, Default)]
 pub(super) struct KnownMemory {
     spans: Vec<Span>,
-    /// The oldest of them, once there are `KEYS`.
+    /// The place of the oldest span, once there are `KEYS`.
     oldest: usize,
 }
 
@@ -35,7 +35,7 @@ impl KnownMemory {
         self.spans.iter().any(holds)
     }
 
-    /// A write there was acknowledged, or would be taken.
+    /// The target has acknowledged a write there, or the transport sees that it would.
     pub(super) fn add(&mut self, part: &RemotePart) {
         let span = Span {
             key: part.key,

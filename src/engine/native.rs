@@ -37,7 +37,7 @@ impl<T: Transport> Engine<T> {
         T::ONE_SIDED && self.core.one_sided.copies
     }
 
-    /// Whether atomics on memory are.
+    /// Whether atomics on memory are the transport's.
     #[inline(always)]
     pub(super) fn has_amos(&self) -> bool {
         T::ONE_SIDED && !self.core.one_sided.atomics.is_empty()
@@ -156,7 +156,7 @@ impl Outgoing {
 }
 
 impl Core {
-    /// The operation at the front of the queue as the transport's, if it is; the outer None: it is not.
+    /// The operation at the front of the queue, if it is the transport's. The outer None: it is not; the inner: it must wait.
     pub(super) fn next_native(&self, to: PeerId, id: Id, outgoing: &Outgoing) -> Option<Option<NextPacket>> {
         let native = match &outgoing.op {
             OutgoingOp::Write(_) | OutgoingOp::Read(_) => self.one_sided.copies,

@@ -69,7 +69,8 @@ pub(super) struct Peer {
     pub detours: Detours,
     /// The transport had no memory for a long packet: keep to `Limits::guaranteed_body` until the queue is empty.
     pub small_packets_only: bool,
-    /// It requested the bytes of the last message that it could have fetched, and that is never quicker: it cannot.
+    /// It cannot fetch our memory: it has requested the bytes of a message that it could have fetched, where that would
+    /// always have been quicker.
     pub cannot_fetch: bool,
     /// Its last long message came while one of ours was still to be fetched: both send at the same time.
     pub crossing: bool,
@@ -77,8 +78,8 @@ pub(super) struct Peer {
     pub sooner_sent: bool,
     /// `Transport::is_far`, as it was when something to it was queued last.
     pub far: bool,
-    /// The transport could not send it something, so it will be reported gone. Until then it may answer operations that
-    /// have failed by that, which had arrived after all.
+    /// A push to it has failed, so the transport will report it gone. Until then it may still answer operations that were
+    /// ended with an error although they had arrived.
     pub ending: bool,
     /// It left packets unread without polling: short operations are copied by the kernel (`recall`).
     pub not_polling: bool,

@@ -1,9 +1,9 @@
-//! The fast path of a peer's reads: those that nothing else of the peer's follows in a poll are answered out of the memory itself
-//! when it is over.
+//! The fast path of a peer's reads: they are answered out of the memory itself when the poll is over, if nothing else has come
+//! from the peer behind them.
 //!
-//! When something follows, they are answered with copies of the bytes as they were (`Reply`). While there are some, their peer is
-//! off the fast path, so that whatever else comes from it makes those copies first.
-//! A transport whose peers work on this memory directly keeps them from it until then (`Sink::is_to_answer`). Called by
+//! If something has, it may change that memory, so they are answered with copies that are made first (`Reply`). While a peer
+//! has such reads, it is off its fast path (`Detours`), so that whatever comes from it makes those copies. A transport whose
+//! peers work on this memory directly keeps them from it until the answer (`Sink::is_to_answer`). Called by
 //! `rma_fast`, `deliver`, `endpoint` and `peer_death`.
 
 use super::endpoint::Engine;
@@ -44,7 +44,7 @@ impl AtHand {
 }
 
 impl Core {
-    /// A peer's read is answered when the poll is over, unless that would be before what is owed to the peer already.
+    /// Answers a peer's read when the poll is over; with a copy, if other answers are still owed to the peer, which go first.
     #[inline]
     pub(super) fn answer_after_poll(&mut self, from: PeerId, read: ReadAtHand) {
         if self.at_hand.is_nothing() {
@@ -78,7 +78,7 @@ impl Core {
         self.at_hand.reads = reads;
     }
 
-    /// Answers with a copy, from `at` on, as the bytes before are on their way.
+    /// Answers with a copy of the bytes from `at` on; those before have been pushed.
     pub(super) fn copy_read(&mut self, from: PeerId, read: &ReadAtHand, at: usize) {
         let mut bytes = self.buffers.take(read.memory.len());
         read.memory.read(&mut bytes);
@@ -109,7 +109,7 @@ impl<T: Transport> Engine<T> {
             next += 1;
             let pushed = if is_full { Err(0) } else { self.push_read(from, &read) };
             if let Err(at) = pushed {
-                // A copy goes the way of all answers, where whatever is wrong is seen to.
+                // The queue of answers deals with whatever has kept the push from going.
                 is_full = true;
                 self.core.copy_read(from, &read, at);
             }

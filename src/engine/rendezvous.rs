@@ -238,15 +238,15 @@ impl Core {
         }
         outgoing.stage = Stage::Requested;
         outgoing.until = wanted;
-        // Writes are asked for in parts by those that could fetch, too.
+        // A peer that could fetch may request a long write all the same, so that says nothing.
         let could_be_fetched = matches!(
             (&outgoing.local, &outgoing.op),
             (LocalBuffer::User(_), OutgoingOp::Message)
         );
-        // Where short ones are fetched at once, who asks for a long one may only have found that quicker.
-        let is_telling = self.limits.gets_at_once == 0 || outgoing.len <= self.limits.gets_at_once;
+        // Where gets are over at once, a peer that requests a long message may only have found packets quicker.
+        let proves_it = self.limits.gets_at_once == 0 || outgoing.len <= self.limits.gets_at_once;
         let peer = self.peer(from);
-        peer.cannot_fetch |= could_be_fetched && is_telling;
+        peer.cannot_fetch |= could_be_fetched && proves_it;
         peer.requested.push_back(id);
         self.wake(from);
         Ok(())

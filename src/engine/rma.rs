@@ -67,7 +67,7 @@ impl<T: Transport> Engine<T> {
         self.start_rma(rma, report)
     }
 
-    /// Does it directly in the target's memory and reports the completion, if the transport can. False: nothing
+    /// Does the operation directly in the target's memory and reports its completion, if the transport can. False: nothing
     /// happened.
     #[inline(always)]
     pub fn try_direct_rma(&mut self, rma: &Rma, report: &mut impl Report) -> bool {
@@ -191,15 +191,15 @@ impl<T: Transport> Engine<T> {
         }
     }
 
-    /// How many of the peer's operations a write to it acknowledges: all, where a packet of their own would cost a call of
-    /// the system. Where packets may be taken back, as by shared memory, none.
+    /// How many of the peer's operations a write to it acknowledges along. All, where an `Acked` of its own would cost a call of
+    /// the system; none, where packets may be taken back, as by shared memory.
     #[inline(always)]
     fn acks_along(&self, to: PeerId) -> u32 {
         if !T::PUSHES_LATER {
             return 0;
         }
         let far = self.core.peers.get(to as usize).filter(|peer| peer.far || !T::TWO_WAYS);
-        // A refusal among the answers that wait names its operation by those acknowledged before it.
+        // A refusal that waits to be pushed counts the operations before it, so those must not be acknowledged separately.
         let far = far.filter(|peer| peer.control.is_empty());
         let rma = far.and_then(|peer| peer.rma.as_ref()).filter(|rma| !rma.acks_each);
         let acks = rma.map_or(0, |rma| rma.acks);
@@ -325,7 +325,8 @@ impl<T: Transport> Engine<T> {
     }
 }
 
-/// What is said to the transport of a short operation: who waits for its end polls, unless nobody is told of it.
+/// The notice for the packet of a short operation, by which it may be gathered with others until the engine polls. None: nobody
+/// is told of the operation's end, so nobody may poll, and the packet must not wait for that.
 #[inline(always)]
 pub(super) fn answered(inject: bool, tell: Tell) -> Option<Notice> {
     (!untold(inject, tell)).then_some(Notice::ANSWERED)

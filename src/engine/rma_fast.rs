@@ -35,7 +35,7 @@ impl Core {
     pub(super) fn take_access(&mut self, from: PeerId, header: &Header, body: &[u8], report: &mut impl Report) -> bool {
         if self.at_hand.is_of(from) {
             if header.packet == Packet::Read {
-                // Nothing but reads has come from this peer since the first was seen to be simple.
+                // The first of these reads passed the checks below, and nothing but reads has come from this peer since.
                 return self.take_next_read(from, header, body, report);
             }
             self.copy_reads_at_hand();
@@ -94,7 +94,7 @@ impl Core {
         let number = header.id;
         let read = ReadAtHand { number, memory };
         if counted {
-            // Who hears of it may change the memory then.
+            // Whoever hears of the access may change the memory, so the answer is a copy made before.
             self.copy_read(from, &read, 0);
             report.report(target_completion(from, Access::Read, part.key, false, len, None));
         } else {

@@ -137,7 +137,8 @@ impl Core {
         }
     }
 
-    /// Whether a write in parts is reported when the last has left. Not if one was refused, though the key may be known again.
+    /// Whether a write in parts is reported when its last part has left. Not if a part was refused, though its memory may be
+    /// known again by now.
     fn is_told_unheard(&self, to: PeerId, outgoing: &Outgoing) -> bool {
         let OutgoingOp::Write(remote_side) = &outgoing.op else {
             return false;
@@ -153,9 +154,9 @@ impl Core {
         rma.is_some_and(|rma| rma.refused_part.is_some())
     }
 
-    /// How many bytes of a write go with its next packet, behind a list of its remote pieces. None: they are offered. Only
-    /// to memory that is known to be there does a write go in parts, so that one that is refused has written nothing; and
-    /// only if its target is told nothing, as each part would be told there.
+    /// How many bytes of a write go with its next packet, behind a list of its remote pieces. None: they are offered. A write
+    /// goes in parts only to known memory, so that one that is refused has written nothing; and only if its target is not to
+    /// report it.
     fn next_part(&self, to: PeerId, outgoing: &Outgoing, remote_side: &RemoteSide) -> Option<usize> {
         let (limits, list) = (self.limits_to(to), remote_side.list());
         let small_only = self.peers.get(to as usize).is_some_and(|peer| peer.small_packets_only);
@@ -244,7 +245,7 @@ impl Core {
         let Some(outgoing) = self.outgoing.remove(id) else {
             return;
         };
-        // It may have been offered, without finding room, before its memory was known.
+        // An offer of it may have exposed its memory, and found no room, before the target's memory was known.
         self.release(to, id, outgoing.holds);
         let addr = outgoing.tag;
         let kind = match outgoing.op {

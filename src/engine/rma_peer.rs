@@ -17,14 +17,14 @@ use super::wire::{Header, Packet, flag};
 use crate::util::regions::Rights;
 use std::collections::VecDeque;
 
-/// So many acknowledgements that nobody waits for go at once, for their number is limited by what a peer may have in
-/// flight (`Config::in_flight`).
-const ACKS_LATER: u64 = 64;
-/// So many polls in a row find nothing until the others go. A program that answers a write with a write has written by then,
-/// and where each packet is a call of the system, many have gathered.
-const ACKS_WAIT: u32 = 32;
-/// So many polls at most, whatever they find: a fence of the peer's waits for them, and others may send all the time.
-const ACKS_WAIT_AT_MOST: u32 = 1024;
+/// Acknowledgements that nobody waits for are put off until there are so many: a peer may have no more operations in flight
+/// than `Config::in_flight`.
+const MOST_PUT_OFF: u64 = 64;
+/// They also go after so many polls in a row that have found nothing. A program that answers a write with a write has written
+/// by then, which acknowledges along; and where each packet is a call of the system, many go in one.
+const IDLE_POLLS: u32 = 32;
+/// They go after so many polls in any case: a fence of the peer's may wait for them while others send all the time.
+const MOST_POLLS: u32 = 1024;
 
 /// The result of a peer's short read or atomic, as the memory was when the request was executed.
 #[derive(Debug)]
@@ -41,7 +41,7 @@ impl Reply {
         self.body.len().saturating_sub(self.at)
     }
 
-    /// The next packet, and the length of its body, which is at most so long.
+    /// The next packet, and the length of its body, which is at most `most`.
     pub(super) fn next(&self, most: usize) -> (Header, usize) {
         let len = self.left().min(most);
         (reply_header(self.number, self.at, self.left() - len), len)
@@ -115,17 +115,18 @@ impl ToldParts {
 pub(super) struct RmaPeer {
     pub unacked: VecDeque<ShortOp>,
     pub known_memory: KnownMemory,
-    /// Why a part of the oldest write was refused, of which others are in `unacked`.
+    /// Why the target refused a part of our oldest write, while other parts of it are still in `unacked`.
     pub refused_part: Option<Error>,
     /// How many of `unacked` are `GatheredWrite`.
     pub gathered: usize,
     /// Successes to be acknowledged with the next `Acked`.
     pub acks: u64,
-    /// It is to go: the peer waits for one of them, or they have waited long enough, or are many.
+    /// That packet is due: the peer waits for one of them, or they were put off for long enough, or are many.
     pub acks_due: bool,
-    /// It is in `Core::acks_later`.
+    /// The peer is in `Core::acks_later`.
     pub acks_later: bool,
-    /// Among them are writes to memory of which each further write is to be waited for.
+    /// One of them was a write to a region whose accesses are counted, which may be closed by whoever hears of it. So the peer
+    /// must wait for the acknowledgement of each further write there.
     pub acks_each: bool,
     pub replies: VecDeque<Reply>,
     /// The bytes in `replies`.
@@ -222,9 +223,8 @@ impl Core {
         self.wake(to);
     }
 
-    /// A peer's short write is done. If nobody waits for the acknowledgement, it goes with one that is waited for, or when there
-    /// is nothing else to do.
-    /// `counted`: somebody hears of each access to that region, and may close it then (FI_MR_SINGLE_USE).
+    /// A peer's short write is done. An acknowledgement that nobody waits for is put off until one is waited for, or there is
+    /// nothing else to do. `counted`: somebody hears of each access to that region, and may close it then (FI_MR_SINGLE_USE).
     #[inline]
     pub(super) fn ack_write(&mut self, to: PeerId, header: &Header, counted: bool) {
         let rma = self.peer(to).rma_mut();
@@ -233,7 +233,7 @@ impl Core {
             return self.ack(to);
         }
         rma.acks += 1;
-        let many = rma.acks >= ACKS_LATER;
+        let many = rma.acks >= MOST_PUT_OFF;
         rma.acks_due |= many;
         if !core::mem::replace(&mut rma.acks_later, true) {
             self.acks_later.push(to);
@@ -243,12 +243,12 @@ impl Core {
         }
     }
 
-    /// Lets acknowledgements go that nobody waits for, if the last polls have found nothing, or they have waited for long.
+    /// Called in each poll while acknowledgements are put off: makes them due when it is time.
     #[cold]
     pub(super) fn see_to_acks_later(&mut self, came: usize) {
         self.idle_polls = if came == 0 { self.idle_polls + 1 } else { 0 };
         self.polls_with_acks += 1;
-        if self.idle_polls < ACKS_WAIT && self.polls_with_acks < ACKS_WAIT_AT_MOST {
+        if self.idle_polls < IDLE_POLLS && self.polls_with_acks < MOST_POLLS {
             return;
         }
         self.idle_polls = 0;

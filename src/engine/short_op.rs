@@ -25,19 +25,19 @@ pub(super) struct ShortOp {
 pub(super) enum ShortKind {
     Atomic,
     Write,
-    /// A packet of a write that has more of them. It completes nothing; if it is refused, so is the write, whose last packet follows.
+    /// One of several packets of a write, but the last. It completes nothing; if it is refused, the write is.
     Part,
-    /// When it is acknowledged, this is known memory.
+    /// A write that makes its memory known when it is acknowledged (`known_memory`).
     FirstWrite {
         addr: u64,
         key: u64,
     },
-    /// A write to known memory. Its completion was reported when it had left.
+    /// A write to known memory, reported when it had left, without hearing from the target.
     UnheardWrite {
         addr: u64,
         key: u64,
     },
-    /// The same before that: the transport has gathered it.
+    /// A write to known memory that has not left: the transport has gathered it with others.
     GatheredWrite {
         addr: u64,
         key: u64,
@@ -57,7 +57,7 @@ impl ShortOp {
         }
     }
 
-    /// Says to the program that it is over, if it is to be told.
+    /// Reports its completion, unless that was reported before or another packet's will be.
     fn tell(&self, to: PeerId, error: Option<Error>, report: &mut impl Report) {
         if !matches!(self.kind, ShortKind::UnheardWrite { .. } | ShortKind::Part) {
             report.report(self.end(to, error));
@@ -99,7 +99,7 @@ impl RmaPeer {
     pub(super) fn taken_back(&mut self, to: PeerId, short: ShortOp, place: usize, report: &mut impl Report) {
         let before = place.checked_sub(1).and_then(|before| self.unacked.get_mut(before));
         match before.filter(|before| before.kind == ShortKind::Part) {
-            // The target has begun an earlier part of the same write, and may refuse it: what it says ends the write.
+            // An earlier part of the same write stays with the target, which may refuse it: its answer ends the write.
             Some(part) => *part = short,
             None => self.ended(to, &short, None, report),
         }
@@ -121,7 +121,7 @@ impl RmaPeer {
 }
 
 impl Core {
-    /// What a write is that need not be delivered to be reported.
+    /// The kind of a write that may be reported before it is delivered.
     #[inline]
     pub(super) fn kind_of_write(&self, to: PeerId, part: &RemotePart) -> ShortKind {
         let RemotePart { addr, key, .. } = *part;

@@ -91,7 +91,7 @@ pub(super) struct Core {
     pub limits: Limits,
     /// The same for far peers (`Transport::is_far`).
     pub far_limits: Limits,
-    /// The longest message that goes in one packet whoever its receiver is: longer ones may be better offered.
+    /// The longest message that goes in one packet to every peer, near or far, and is never better offered.
     pub small_to_all: usize,
     /// By `PeerId`.
     pub peers: Vec<Peer>,
@@ -120,11 +120,11 @@ pub(super) struct Core {
     pub one_sided: OneSided,
     /// Unacknowledged short operations of all peers.
     pub unacked: usize,
-    /// Peers that may be owed acknowledgements that they do not wait for.
+    /// Peers whose acknowledgements were put off, as they do not wait for them.
     pub acks_later: Vec<PeerId>,
-    /// Polls in a row that have found nothing while there were some.
+    /// Polls in a row that have found nothing while acknowledgements were put off.
     pub idle_polls: u32,
-    /// All polls since the first of them was kept.
+    /// All polls since the first of those acknowledgements was put off.
     pub polls_with_acks: u32,
     /// Peers with writes that the transport has gathered, and that are reported when they have left.
     pub gathered: Vec<PeerId>,
