@@ -145,7 +145,7 @@ impl Core {
     pub(super) fn find_region(&self, part: &RemotePart, wanted: Rights) -> Result<(UserIov, bool), Error> {
         let open = self.exposed_regions.as_ref().ok_or(Error::NoKey)?;
         match open.regions.find(open.endpoint, part.key, part.addr, part.len, wanted) {
-            Ok(found) => Ok((found.memory, found.watched || open.counted)),
+            Ok(found) => Ok((found.memory, found.counted || open.counted)),
             Err(why) => Err(denied(why)),
         }
     }
@@ -154,8 +154,8 @@ impl Core {
     pub(super) fn lease_region(&self, part: &RemotePart, wanted: Rights) -> Result<(Lease, bool), Error> {
         let open = self.exposed_regions.as_ref().ok_or(Error::NoKey)?;
         let lease = open.regions.lease(open.endpoint, part.key, part.addr, part.len, wanted);
-        let (lease, watched) = lease.map_err(denied)?;
-        Ok((lease, watched || open.counted))
+        let (lease, counted) = lease.map_err(denied)?;
+        Ok((lease, counted || open.counted))
     }
 
     /// As `find_region`, but only for memory in one piece, and without a reason for a refusal.
@@ -165,7 +165,7 @@ impl Core {
         let found = open
             .regions
             .find_one(open.endpoint, part.key, part.addr, part.len, wanted);
-        found.map(|(memory, watched)| (memory, watched || open.counted))
+        found.map(|(memory, counted)| (memory, counted || open.counted))
     }
 
     /// The memory of `len` bytes from offset `at` on; or the first piece to which access is denied.
@@ -177,19 +177,19 @@ impl Core {
         wanted: Rights,
     ) -> Result<RegionMemory, (RemotePart, Error)> {
         let mut found = RegionMemory::default();
-        let mut watched = false;
+        let mut any_counted = false;
         for part in parts_within(remote, at, len) {
             let (memory, counted) = self.find_region(&part, wanted).map_err(|error| (part, error))?;
-            if found.count == 0 || counted && !watched {
+            if found.count == 0 || counted && !any_counted {
                 found.part = part;
             }
-            watched |= counted;
+            any_counted |= counted;
             if let Some(place) = found.parts.get_mut(found.count) {
                 *place = memory;
                 found.count += 1;
             }
         }
-        found.counted = watched;
+        found.counted = any_counted;
         Ok(found)
     }
 }

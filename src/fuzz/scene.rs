@@ -112,14 +112,14 @@ fn regions(memory: &Memory) -> Arc<Regions> {
         (3, OPEN, Rights::WRITE, u64::MAX - 100, true, true),
         (4, SENT, Rights::BOTH, 0, false, false),
     ];
-    for (key, at, rights, base, enabled, watched) in rows {
+    for (key, at, rights, base, enabled, counted) in rows {
         let region = Region {
             memory: memory.iov(at),
             rights,
             base,
             enabled,
             endpoint: None,
-            watched,
+            counted,
         };
         assert_eq!(regions.add(region, key), Some(key));
     }

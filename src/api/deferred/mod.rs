@@ -29,7 +29,7 @@ use core::sync::atomic::{Ordering, fence};
 use due::Due;
 use lines::Lines;
 use std::sync::Arc;
-use work::{Action, Call, Change, Ending, Held, On, Target, Work};
+use work::{Action, AnyEndpoint, Call, Change, Ending, Held, On, Work};
 
 /// A started operation whose completion goes to a counter of its own.
 struct Flight {
@@ -148,27 +148,27 @@ impl Deferred {
                 }
                 Ok(())
             }
-            Action::Operation { target, call, ending } => match ending {
-                Ending::Ordinary => target.begin(call),
-                Ending::Counted(counted) => self.fly(target.as_ref(), call, counted.as_ref()),
+            Action::Operation { endpoint, call, ending } => match ending {
+                Ending::Ordinary => endpoint.begin(call),
+                Ending::Counted(counted) => self.fly(endpoint.as_ref(), call, counted.as_ref()),
             },
         }
     }
 
-    fn fly(&self, target: &dyn Target, call: &Call, counted: Option<&Held>) -> Result<()> {
+    fn fly(&self, endpoint: &dyn AnyEndpoint, call: &Call, counted: Option<&Held>) -> Result<()> {
         let flags = match call.flags() {
             Flags::Call(flags) => flags,
             _ => 0,
         };
         let flight = Flight {
-            endpoint: target.key(),
+            endpoint: endpoint.key(),
             counted: counted.map(|held| Arc::new(Held::new(held.cntr()))),
             context: call.context(),
             entry: work::wants_entry(call),
             multi: call.is_recv() && flags & FI_MULTI_RECV != 0,
         };
         let id = self.state.lock().flights.insert(flight);
-        let result = target.begin(&work::owned(call, id.bits() as Context));
+        let result = endpoint.begin(&work::owned(call, id.bits() as Context));
         if result.is_err() {
             // It was refused, so no completion will come.
             self.state.lock().flights.remove(id);
@@ -308,7 +308,7 @@ pub fn trigger(endpoint: &dyn EndpointOps, call: &Call, cntr: &Arc<Cntr>, thresh
         threshold,
         name: call.context(),
         action: Action::Operation {
-            target: Box::new(On(endpoint.base())),
+            endpoint: Box::new(On(endpoint.base())),
             call: Box::new(work::ordinary(call, flags)),
             ending: Ending::Ordinary,
         },
@@ -356,7 +356,7 @@ pub fn queue_operation(endpoint: &dyn EndpointOps, call: Call, terms: &Terms) ->
         threshold: terms.threshold,
         name: terms.name,
         action: Action::Operation {
-            target: Box::new(On(endpoint.base())),
+            endpoint: Box::new(On(endpoint.base())),
             call: Box::new(call),
             ending: Ending::Counted(terms.completion.map(Held::new)),
         },

@@ -18,7 +18,7 @@ struct Noted {
 
 struct To(Arc<Noted>, usize);
 
-impl Target for To {
+impl AnyEndpoint for To {
     fn begin(&self, call: &Call) -> Result<()> {
         if let Some(refusal) = self.0.refusals.lock().unwrap().pop() {
             return Err(refusal);
@@ -83,7 +83,7 @@ impl Bed {
             threshold,
             name: tag as usize,
             action: Action::Operation {
-                target: Box::new(To(self.noted.clone(), endpoint)),
+                endpoint: Box::new(To(self.noted.clone(), endpoint)),
                 call: Box::new(Call::Send(send, UserIov::NONE)),
                 ending: Ending::Counted(Some(Held::new(&self.done))),
             },

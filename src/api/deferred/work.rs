@@ -1,6 +1,6 @@
 //! One piece of deferred work: when it is started, what is done, and where its completion goes.
 //!
-//! Knows endpoints as `Target` only. Called by `deferred` and by the shims.
+//! Knows endpoints as `AnyEndpoint` only. Called by `deferred` and by the shims.
 
 use crate::abi::types::{FI_CLAIM, FI_COMPLETION, FI_DISCARD, FI_EINVAL, FI_ENOSYS, FI_INJECT, FI_PEEK, FI_TRIGGER};
 use crate::api::cntr::Cntr;
@@ -98,7 +98,7 @@ impl Call {
 }
 
 /// What deferred calls are made on: an endpoint of any kind.
-pub trait Target: Send + Sync {
+pub trait AnyEndpoint: Send + Sync {
     fn begin(&self, call: &Call) -> Result<()>;
     /// Reports a call that never began, to this counter too.
     fn fail(&self, call: &Call, error: Errno, counted: Option<&Arc<Cntr>>);
@@ -106,10 +106,10 @@ pub trait Target: Send + Sync {
     fn key(&self) -> usize;
 }
 
-/// The `Target` of an endpoint.
+/// An endpoint as deferred work knows it.
 pub struct On(pub Arc<dyn EndpointOps>);
 
-impl Target for On {
+impl AnyEndpoint for On {
     fn begin(&self, call: &Call) -> Result<()> {
         let begun = match call {
             Call::Send(call, body) => self.0.send(call, body),
@@ -155,7 +155,7 @@ pub enum Change {
 
 pub enum Action {
     Operation {
-        target: Box<dyn Target>,
+        endpoint: Box<dyn AnyEndpoint>,
         call: Box<Call>,
         ending: Ending,
     },
@@ -191,8 +191,8 @@ impl Work {
         [Some(&self.trigger), other].into_iter().flatten().map(Held::cntr)
     }
 
-    pub fn is_on(&self, endpoint: usize) -> bool {
-        matches!(&self.action, Action::Operation { target, .. } if target.key() == endpoint)
+    pub fn is_on(&self, key: usize) -> bool {
+        matches!(&self.action, Action::Operation { endpoint, .. } if endpoint.key() == key)
     }
 
     /// The operation, if it is one with FI_TRIGGER.
@@ -209,13 +209,13 @@ impl Work {
 
     /// Reports work that was refused for good when it was started, to where its completion would have gone.
     pub fn fail(&self, error: Errno) {
-        let Action::Operation { target, call, ending } = &self.action else {
+        let Action::Operation { endpoint, call, ending } = &self.action else {
             return;
         };
         match ending {
-            Ending::Ordinary => target.fail(call, error, None),
+            Ending::Ordinary => endpoint.fail(call, error, None),
             Ending::Counted(counted) if wants_entry(call) => {
-                target.fail(call, error, counted.as_ref().map(Held::cntr));
+                endpoint.fail(call, error, counted.as_ref().map(Held::cntr));
             }
             Ending::Counted(counted) => counted.iter().for_each(|held| held.cntr().fail()),
         }

@@ -48,7 +48,7 @@ struct DriverShared {
     state: Mutex<DriverState>,
     /// Callers that wait for the state. The thread lets them go first, as the mutex is not fair.
     callers: AtomicUsize,
-    /// The thread sleeps without a liveness timer, as nothing was unfinished; `watch` must wake it.
+    /// The thread sleeps without a liveness timer, as nothing was unfinished; `note_unfinished` must wake it.
     deep_sleep: AtomicBool,
 }
 
@@ -87,7 +87,9 @@ impl Driver {
             state.attached += 1;
             let id = state.attached;
             match watch {
-                Some(watch) if shared.watch(state, &endpoint, &watch) => drop(state.watched.insert(id, endpoint)),
+                Some(watch) if shared.drive_when_marked(state, &endpoint, &watch) => {
+                    drop(state.watched.insert(id, endpoint))
+                }
                 _ => state.endpoints.push(Driven { id, endpoint, fd }),
             }
             id
@@ -116,7 +118,7 @@ impl Driver {
 
     /// An attached endpoint began an operation that is unfinished: from now on the thread must check on peers.
     #[inline]
-    pub fn watch(&self) {
+    pub fn note_unfinished(&self) {
         let Some(thread) = self.thread.get() else { return };
         if thread.shared.deep_sleep.load(Ordering::SeqCst) {
             thread.shared.deep_sleep.store(false, Ordering::SeqCst);
@@ -178,7 +180,12 @@ impl DriverShared {
     }
 
     /// From now on the endpoint is driven when it has something to do. False: it must be polled.
-    fn watch(self: &Arc<Self>, state: &mut DriverState, endpoint: &Arc<dyn Progress>, watch: &Watch) -> bool {
+    fn drive_when_marked(
+        self: &Arc<Self>,
+        state: &mut DriverState,
+        endpoint: &Arc<dyn Progress>,
+        watch: &Watch,
+    ) -> bool {
         if let Some(marked) = &state.marked {
             return marked.add(endpoint, watch);
         }
@@ -217,7 +224,7 @@ impl DriverShared {
                 return;
             }
             // SYNC POINT: stored before the endpoints are asked what is unfinished. Whoever begins an operation after
-            // that, under the endpoint's lock, sees it in `watch`.
+            // that, under the endpoint's lock, sees it in `note_unfinished`.
             self.deep_sleep.store(true, Ordering::SeqCst);
             let sleep = state.pass();
             if sleep != Some(FOR_EVER) {

@@ -293,7 +293,7 @@ impl<O: Owners> EndpointCore<O> {
         let slept = core::mem::replace(&mut self.deep_sleep, false);
         self.heard = self.busy.is_some();
         match driver {
-            Some(driver) => driver.watch(),
+            Some(driver) => driver.note_unfinished(),
             None if slept => O::wake(self.engine.transport()),
             None => {}
         }

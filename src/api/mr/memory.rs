@@ -58,14 +58,15 @@ impl Mode {
             },
             enabled: !waits,
             endpoint: None,
-            watched: flags & FI_MR_SINGLE_USE != 0,
+            counted: flags & FI_MR_SINGLE_USE != 0,
         }
     }
 }
 
-/// The counter of a region, and which accesses of peers it counts.
+/// What is to happen when peers access a region.
 #[derive(Default)]
-struct Watch {
+struct Counted {
+    /// Its counters, and which accesses each counts.
     counters: Vec<(Arc<Cntr>, Rights)>,
     /// FI_MR_SINGLE_USE: the first use is the last.
     once: bool,
@@ -87,9 +88,9 @@ pub struct Memory {
     greatest_key: u64,
     endpoints_made: AtomicU64,
     driven: Mutex<DrivenByRegions>,
-    /// How many regions are watched; mostly none, so completions at the target need not look.
-    watches: AtomicUsize,
-    watched: Mutex<HashMap<u64, Watch>>,
+    /// How many regions are counted; mostly none, so completions at the target need not look.
+    counted_regions: AtomicUsize,
+    counted: Mutex<HashMap<u64, Counted>>,
 }
 
 impl Memory {
@@ -106,8 +107,8 @@ impl Memory {
             greatest_key,
             endpoints_made: AtomicU64::new(0),
             driven: Mutex::default(),
-            watches: AtomicUsize::new(0),
-            watched: Mutex::default(),
+            counted_regions: AtomicUsize::new(0),
+            counted: Mutex::default(),
         }
     }
 
@@ -137,8 +138,8 @@ impl Memory {
             drop(driven);
             // A thread that looked the region up before is inside a call of an endpoint, so waits for all calls.
             endpoints.iter().for_each(|endpoint| endpoint.settle());
-            if lock(&self.watched).remove(&key).is_some() {
-                self.watches.fetch_sub(1, Ordering::Relaxed);
+            if lock(&self.counted).remove(&key).is_some() {
+                self.counted_regions.fetch_sub(1, Ordering::Relaxed);
             }
         };
         self.regions.remove_settled(key, settle).map_err(|Busy| Errno(FI_EBUSY))
@@ -177,23 +178,23 @@ impl Memory {
         driven.endpoints.len() + driven.ending.len()
     }
 
-    fn watch_with(&self, key: u64, change: impl FnOnce(&mut Watch)) {
-        let mut watched = lock(&self.watched);
-        if !watched.contains_key(&key) {
-            self.watches.fetch_add(1, Ordering::Relaxed);
+    fn count_with(&self, key: u64, change: impl FnOnce(&mut Counted)) {
+        let mut counted = lock(&self.counted);
+        if !counted.contains_key(&key) {
+            self.counted_regions.fetch_add(1, Ordering::Relaxed);
         }
-        change(watched.entry(key).or_default());
-        self.regions.change(key, |region| region.watched = true);
+        change(counted.entry(key).or_default());
+        self.regions.change(key, |region| region.counted = true);
     }
 
     /// FI_MR_SINGLE_USE.
-    pub fn watch_use(&self, key: u64) {
-        self.watch_with(key, |watch| watch.once = true);
+    pub fn end_with_first_use(&self, key: u64) {
+        self.count_with(key, |region| region.once = true);
     }
 
     /// Has the counter count what peers do with the region, and reading it drive all endpoints.
-    pub fn watch(&self, key: u64, cntr: &Arc<Cntr>, events: Rights) {
-        self.watch_with(key, |watch| watch.counters.push((cntr.clone(), events)));
+    pub fn count_accesses(&self, key: u64, cntr: &Arc<Cntr>, events: Rights) {
+        self.count_with(key, |region| region.counters.push((cntr.clone(), events)));
         self.drive(cntr);
     }
 
@@ -221,19 +222,19 @@ impl Memory {
 
     /// A peer's operation on a region is complete: counts it.
     pub fn touched(&self, key: u64, access: Access, atomic: bool, len: usize) {
-        if self.watches.load(Ordering::Relaxed) == 0 {
+        if self.counted_regions.load(Ordering::Relaxed) == 0 {
             return;
         }
-        let watched = lock(&self.watched);
-        let Some(watch) = watched.get(&key) else { return };
-        for (cntr, events) in &watch.counters {
+        let counted = lock(&self.counted);
+        let Some(region) = counted.get(&key) else { return };
+        for (cntr, events) in &region.counters {
             // Atomics count as writes, also those that fetch.
             let write = access == Access::Write || atomic;
             if events.write && write || events.read && access == Access::Read {
                 cntr.complete(len);
             }
         }
-        if watch.once {
+        if region.once {
             // The key stays in use until the region is closed.
             self.regions.change(key, |region| region.enabled = false);
         }

@@ -108,7 +108,7 @@ impl Mr {
             key.map(Some).inspect_err(|_| deregister(domain, registered))?
         };
         if let Some(key) = key.filter(|_| request.flags & FI_MR_SINGLE_USE != 0) {
-            memory.watch_use(key);
+            memory.end_with_first_use(key);
         }
         if let Some(whole) = &request.whole {
             whole.parts.acquire();
@@ -222,7 +222,7 @@ impl Mr {
         cntr.refs().acquire();
         state.counters.push((cntr.clone(), events));
         if let Some(key) = self.key {
-            self.domain.memory.watch(key, cntr, events);
+            self.domain.memory.count_accesses(key, cntr, events);
         }
         Ok(())
     }

@@ -53,7 +53,7 @@ pub struct Region {
     /// FI_MR_ENDPOINT: reached through this endpoint only. Numbers of the domain's choosing.
     pub endpoint: Option<u64>,
     /// Somebody counts the accesses: the engine reports each with the key (`op::CompletedOp::Target`).
-    pub watched: bool,
+    pub counted: bool,
 }
 
 impl Region {
@@ -61,7 +61,7 @@ impl Region {
     pub fn shown_at(&self, endpoint: u64) -> Option<UserBuf> {
         let here = self.endpoint.is_none_or(|only| only == endpoint);
         match self.memory.parts() {
-            [part] if self.enabled && !self.watched && here => Some(*part),
+            [part] if self.enabled && !self.counted && here => Some(*part),
             _ => None,
         }
     }
@@ -99,7 +99,7 @@ pub enum Denied {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Found {
     pub memory: UserIov,
-    pub watched: bool,
+    pub counted: bool,
 }
 
 /// Leave to touch part of a region in several calls of an engine, until the region is closed or disabled.
@@ -272,19 +272,19 @@ impl Regions {
         };
         Ok(Found {
             memory,
-            watched: region.watched,
+            counted: region.counted,
         })
     }
 
-    /// As `find`, for a region in one piece, as nearly all are. Also returns whether it is watched.
+    /// As `find`, for a region in one piece, as nearly all are. Also returns whether it is counted.
     #[inline]
     pub fn find_one(&self, endpoint: u64, key: u64, addr: u64, len: usize, wanted: Rights) -> Option<(UserBuf, bool)> {
         let table = self.table.lock();
         let (region, at) = table.find(endpoint, key, addr, len, wanted).ok()?;
-        Some((region.memory.only()?.part(at, len), region.watched))
+        Some((region.memory.only()?.part(at, len), region.counted))
     }
 
-    /// As `find`, for longer than one call of the engine. Also returns whether the region is watched.
+    /// As `find`, for longer than one call of the engine. Also returns whether the region is counted.
     pub fn lease(
         &self,
         endpoint: u64,
@@ -295,13 +295,13 @@ impl Regions {
     ) -> Result<(Lease, bool), Denied> {
         let mut table = self.table.lock();
         let (region, at) = table.find(endpoint, key, addr, len, wanted)?;
-        let (memory, watched) = (region.memory.part(at, len), region.watched);
+        let (memory, counted) = (region.memory.part(at, len), region.counted);
         let holds = table
             .leases
             .entry(key)
             .or_insert_with(|| Arc::new(AtomicBool::new(true)));
         let holds = holds.clone();
-        Ok((Lease { memory, holds }, watched))
+        Ok((Lease { memory, holds }, counted))
     }
 }
 

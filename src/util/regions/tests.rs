@@ -9,7 +9,7 @@ fn region(cuts: &[usize], base: u64, rights: Rights) -> Region {
         base,
         enabled: true,
         endpoint: None,
-        watched: false,
+        counted: false,
     }
 }
 
@@ -76,8 +76,8 @@ fn a_mirror_shows_what_there_is() {
     regions.add(region(&[2], 0, Rights::READ), 2);
     assert_eq!(mirror.take(), [('+', 1), ('+', 2)]);
     for change in [
-        (|region| region.watched = true) as fn(&mut Region),
-        |region| region.watched = false,
+        (|region| region.counted = true) as fn(&mut Region),
+        |region| region.counted = false,
         |region| region.endpoint = Some(4),
         |region| region.endpoint = Some(5),
         |region| region.enabled = false,

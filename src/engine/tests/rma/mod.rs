@@ -90,7 +90,7 @@ pub(crate) fn register<T: Connected>(bed: &Bed<T>, node: PeerId, key: u64, memor
         base: 0,
         enabled: true,
         endpoint: None,
-        watched: false,
+        counted: false,
     };
     assert_eq!(bed.nodes[node as usize].regions.add(region, key), Some(key));
 }

@@ -324,7 +324,7 @@ fn each_operation_is_told_once_where_somebody_counts() {
         for key in [1, 2] {
             register(&bed, 1, key, &Lent::new(&[3000], 1), Rights::BOTH);
         }
-        bed.nodes[1].regions.change(2, |region| region.watched = true);
+        bed.nodes[1].regions.change(2, |region| region.counted = true);
         let pieces = |key| {
             [
                 remote(&[(0, 8, key)]),

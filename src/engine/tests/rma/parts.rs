@@ -147,7 +147,7 @@ fn one_to_memory_that_is_counted_since_is_told_once() {
         bed.rma(0, &write(&numbered(LEN))).unwrap();
         bed.settle();
         assert_eq!((packets(&bed), bed.told(1).len()), ([3, 0], 0));
-        bed.nodes[1].regions.change(KEY, |region| region.watched = true);
+        bed.nodes[1].regions.change(KEY, |region| region.counted = true);
         let local = numbered(LEN);
         bed.rma(0, &write(&local)).unwrap();
         for _ in 0..2 {

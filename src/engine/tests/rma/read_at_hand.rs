@@ -144,7 +144,7 @@ fn what_comes_behind_a_read_in_the_same_poll_does_not_change_it() {
             base: 0,
             enabled: true,
             endpoint: None,
-            watched: false,
+            counted: false,
         };
         bed.nodes[1].regions.add(region, 9).unwrap();
         let (new, read) = (words(&[10]), [0; 5].map(|_| words(&[7])));

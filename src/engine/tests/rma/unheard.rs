@@ -228,7 +228,7 @@ fn acknowledgements_of_nothing_are_a_breach_of_the_protocol() {
 #[test]
 fn memory_whose_accesses_are_counted_is_never_known() {
     let (mut bed, _) = bed(0);
-    bed.nodes[1].regions.change(KEY, |region| region.watched = true);
+    bed.nodes[1].regions.change(KEY, |region| region.counted = true);
     for _ in 0..3 {
         make_known(&mut bed, 0);
     }

@@ -52,7 +52,7 @@ impl World {
             Recall::Leave | Recall::Stop => return false,
         };
         let found = self.regions[to as usize].find(0, part.key, part.addr, part.len, rights);
-        let Some(theirs) = found.ok().filter(|found| !found.watched) else {
+        let Some(theirs) = found.ok().filter(|found| !found.counted) else {
             return false;
         };
         match recall {

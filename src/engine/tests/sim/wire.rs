@@ -218,7 +218,7 @@ impl Transport for Wire {
         let found = world.regions[to as usize].find(0, part.key, part.addr, part.len, rights);
         let Some(theirs) = found
             .ok()
-            .filter(|found| seen && !found.watched && !world.dead.contains(&to))
+            .filter(|found| seen && !found.counted && !world.dead.contains(&to))
         else {
             return Get::Unsupported;
         };
@@ -247,7 +247,7 @@ impl Transport for Wire {
     fn takes_writes(&mut self, to: PeerId, part: &RemotePart) -> bool {
         let regions = &self.world.borrow().regions[to as usize];
         let found = regions.find(0, part.key, part.addr, part.len, Rights::WRITE);
-        found.is_ok_and(|found| !found.watched)
+        found.is_ok_and(|found| !found.counted)
     }
 
     fn poll_mark(&self, to: PeerId) -> u64 {

@@ -459,14 +459,14 @@ fn a_region_is_named_by_its_rights() {
         (8, Rights::WRITE, false, [false, true]),
         (9, Rights::BOTH, true, [true, false]),
     ];
-    for (key, rights, watched, expected) in rows {
+    for (key, rights, counted, expected) in rows {
         let region = Region {
             memory: memory.iov(),
             rights,
             base: 0,
             enabled: true,
             endpoint: None,
-            watched,
+            counted,
         };
         bed.nodes[0].regions.add(region, key).unwrap();
         for (access, may) in [Access::Read, Access::Write].into_iter().zip(expected) {

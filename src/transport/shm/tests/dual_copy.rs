@@ -319,7 +319,7 @@ fn region(memory: UserIov) -> Region {
         base: 0,
         enabled: true,
         endpoint: None,
-        watched: false,
+        counted: false,
     }
 }
 

@@ -195,7 +195,7 @@ impl Story {
                 base: 0,
                 enabled,
                 endpoint: None,
-                watched: false,
+                counted: false,
             };
             regions.add(region, key).unwrap();
         }

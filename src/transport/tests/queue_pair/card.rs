@@ -204,7 +204,7 @@ impl KeyTable {
 impl Mirror for KeyTable {
     fn show(&self, key: u64, region: &Region) {
         let here = region.endpoint.is_none_or(|only| only == self.endpoint);
-        let open = region.enabled && !region.watched && here;
+        let open = region.enabled && !region.counted && here;
         self.table(|table| match open {
             true => drop(table.insert(key, region.clone())),
             false => drop(table.remove(&key)),

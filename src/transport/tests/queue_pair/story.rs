@@ -105,7 +105,7 @@ impl Story {
                     base: 0,
                     enabled: true,
                     endpoint: None,
-                    watched: false,
+                    counted: false,
                 };
                 regions.add(region, key).unwrap();
             }

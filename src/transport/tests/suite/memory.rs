@@ -12,14 +12,14 @@ use std::sync::Arc;
 
 pub(super) const KEY: u64 = 7;
 
-pub(super) fn region(memory: &Lent, rights: Rights, watched: bool) -> Region {
+pub(super) fn region(memory: &Lent, rights: Rights, counted: bool) -> Region {
     Region {
         memory: memory.iov(),
         rights,
         base: 0,
         enabled: true,
         endpoint: None,
-        watched,
+        counted,
     }
 }
 
@@ -30,8 +30,8 @@ pub(super) fn open<T: Transport>(side: &mut Side<T>, memory: &Lent, rights: Righ
 
 pub(super) fn open_to<T: Transport>(side: &mut Side<T>, regions: &Arc<Regions>, memory: &Lent, rights: Rights) {
     // What a card does is not counted.
-    let watched = !side.engine.transport().one_sided().copies;
-    assert_eq!(regions.add(region(memory, rights, watched), KEY), Some(KEY));
+    let counted = !side.engine.transport().one_sided().copies;
+    assert_eq!(regions.add(region(memory, rights, counted), KEY), Some(KEY));
     side.engine.expose_regions(regions.clone(), 0, false);
 }
 

@@ -17,8 +17,8 @@ fn regions_come_and_go() {
     let value = |memory: &Memory| memory.byte(9).load(Ordering::Relaxed);
     assert_eq!((value(&memory), value(&other)), (1, 4));
     for (change, shown) in [
-        ((|region| region.watched = true) as fn(&mut Registered), false),
-        (|region| region.watched = false, true),
+        ((|region| region.counted = true) as fn(&mut Registered), false),
+        (|region| region.counted = false, true),
         (|region| region.endpoint = Some(4), false),
         (|region| region.endpoint = Some(3), true),
         (|region| region.enabled = false, false),

@@ -193,7 +193,7 @@ fn an_endpoint_closes_without_a_stopped_peer() {
 fn a_changed_region_is_left_before_it_is_closed() {
     let p = used_pair(&Memory::shared());
     let go_on = stop_in(&p, mark_of(&p, KEY));
-    assert!(p.regions.change(KEY, |region| region.watched = true));
+    assert!(p.regions.change(KEY, |region| region.counted = true));
     assert_eq!(p.regions.remove(KEY), Err(Busy));
     go_on();
     assert_eq!(p.regions.remove(KEY), Ok(()));

@@ -80,7 +80,7 @@ impl Memory {
             base: BASE,
             enabled: true,
             endpoint: None,
-            watched: false,
+            counted: false,
         }
     }
 }

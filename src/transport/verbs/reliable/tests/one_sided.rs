@@ -74,7 +74,7 @@ fn region(memory: &Lent) -> Arc<Regions> {
         base: 0,
         enabled: true,
         endpoint: None,
-        watched: false,
+        counted: false,
     };
     assert_eq!(regions.add(region, KEY), Some(KEY));
     regions

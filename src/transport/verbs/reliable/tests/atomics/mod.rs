@@ -36,7 +36,7 @@ fn regions_of(memory: &Lent, rights: Rights) -> Arc<Regions> {
         base: 0,
         enabled: true,
         endpoint: None,
-        watched: false,
+        counted: false,
     };
     assert_eq!(regions.add(region, KEY), Some(KEY));
     regions
