@@ -62,7 +62,7 @@ use crate::sys::epoll::Epoll;
 use crate::sys::forks::Process;
 use crate::sys::timerfd::TimerFd;
 use crate::sys::{resolve, shared};
-use crate::transport::connecting::{OwnLane, address};
+use crate::transport::connecting::{SelfQueue, address};
 use crate::util::user::UserIov;
 use attempt::Peers;
 use core::sync::atomic::Ordering;
@@ -118,7 +118,7 @@ pub struct TcpTransport {
     /// Somebody may sleep: what is pushed leaves at once.
     armed: bool,
     buffer: Buffer,
-    own_lane: OwnLane,
+    self_queue: SelfQueue,
     /// Drawn at random, to tell this endpoint from others that have, or had, its address.
     instance: u64,
     own: Vec<u8>,
@@ -210,7 +210,7 @@ impl TcpTransport {
             flush_follows: false,
             armed: false,
             buffer: Buffer::new(),
-            own_lane: OwnLane::default(),
+            self_queue: SelfQueue::default(),
             own_number: None,
             instance,
             own: address::context(&address::of(&place), context.into()),
@@ -259,7 +259,7 @@ impl TcpTransport {
             return 0;
         };
         let source = self.peers.source(number);
-        self.own_lane.deliver(number, source, sink, budget)
+        self.self_queue.deliver(number, source, sink, budget)
     }
 
     fn is_ours(&self) -> bool {
@@ -273,7 +273,7 @@ impl TcpTransport {
             return Push::Unreachable(Unreached::Nobody);
         };
         if peer.is_self {
-            return self.own_lane.push(header, body);
+            return self.self_queue.push(header, body);
         }
         if let Some(answer) = peer.history.answer() {
             return answer;
@@ -403,7 +403,7 @@ impl Transport for TcpTransport {
     }
 
     fn has_unsent(&self) -> bool {
-        !(self.unsent.is_empty() && self.own_lane.is_empty()) || self.peers.any_link(|link| !link.out.is_empty())
+        !(self.unsent.is_empty() && self.self_queue.is_empty()) || self.peers.any_link(|link| !link.out.is_empty())
     }
 
     fn abandon(&mut self, peer: PeerId) -> bool {
@@ -432,7 +432,7 @@ impl Transport for TcpTransport {
             self.flush_unsent(sink);
         }
         let mut done = self.read_active(sink, budget);
-        if !self.own_lane.is_empty() {
+        if !self.self_queue.is_empty() {
             done += self.deliver_own(sink, budget.saturating_sub(done));
         }
         if found || slept || self.is_look_due() {

@@ -63,7 +63,7 @@ impl TcpTransport {
         let peers = &mut self.peers;
         let mut active = self.active.iter();
         active.any(|number| peers.link(*number).is_some_and(|link| link.has_news()))
-            || !(self.unsent.is_empty() && self.peers.ended.is_empty() && self.own_lane.is_empty())
+            || !(self.unsent.is_empty() && self.peers.ended.is_empty() && self.self_queue.is_empty())
             || !self.news_of_ways.is_empty()
             || self.desk.has_arrivals.load(Ordering::Acquire)
     }

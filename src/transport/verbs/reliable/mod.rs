@@ -54,7 +54,7 @@ use crate::sys::clock;
 use crate::sys::forks::OfProcess;
 use crate::sys::rdma::{Access, Done, EventKind};
 use crate::sys::{resolve, shared};
-use crate::transport::connecting::{OwnLane, address};
+use crate::transport::connecting::{SelfQueue, address};
 use crate::util::regions::Regions;
 use crate::util::user::UserIov;
 use attempt::Peers;
@@ -100,7 +100,7 @@ pub struct Reliable<D: Device> {
     pairs: HashMap<u32, PeerId>,
     /// Peers with packets that were not delivered.
     ready: Vec<PeerId>,
-    own_lane: OwnLane,
+    self_queue: SelfQueue,
     to_itself: Option<ToItself>,
     /// What was found on the way to sleep.
     found: VecDeque<Done>,
@@ -142,7 +142,7 @@ impl<D: Device> Reliable<D> {
             made_sends: 0,
             pairs: HashMap::new(),
             ready: Vec::new(),
-            own_lane: OwnLane::default(),
+            self_queue: SelfQueue::default(),
             found: VecDeque::new(),
             news: Vec::new(),
             visitors: VecDeque::new(),
@@ -266,7 +266,7 @@ impl<D: Device> Transport for Reliable<D> {
     }
 
     fn has_unsent(&self) -> bool {
-        !self.own_lane.is_empty()
+        !self.self_queue.is_empty()
     }
 
     fn abandon(&mut self, peer: PeerId) -> bool {
@@ -287,11 +287,11 @@ impl<D: Device> Transport for Reliable<D> {
         let slept = core::mem::replace(&mut self.armed, false);
         let drained = self.take_completions(sink, budget);
         let mut done = self.deliver_ready(sink, budget);
-        if !self.own_lane.is_empty()
+        if !self.self_queue.is_empty()
             && let Some(number) = self.peers.number(&self.own)
         {
             let budget = budget.saturating_sub(done);
-            done += self.own_lane.deliver(number, number, sink, budget);
+            done += self.self_queue.deliver(number, number, sink, budget);
         }
         if slept || !self.peers.ways().is_empty() || self.polls % LOOK_EVERY == 0 {
             self.look(sink);

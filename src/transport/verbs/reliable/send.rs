@@ -95,7 +95,7 @@ impl<D: Device> Reliable<D> {
     #[cold]
     fn push_unconnected(&mut self, to: PeerId, header: &Header, body: &Body<'_>) -> Push {
         match self.peers.get(to) {
-            Some(peer) if peer.is_self => self.own_lane.push(header, body),
+            Some(peer) if peer.is_self => self.self_queue.push(header, body),
             _ => self.connect_first(to),
         }
     }

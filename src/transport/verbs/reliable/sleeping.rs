@@ -27,7 +27,7 @@ impl<D: Device> Reliable<D> {
         self.visitors.extend(self.device.request());
         self.device.look(&mut self.news);
         self.troubles.extend(core::iter::from_fn(|| self.device.trouble()));
-        let idle = self.own_lane.is_empty() && self.ready.is_empty() && self.peers.ended.is_empty();
+        let idle = self.self_queue.is_empty() && self.ready.is_empty() && self.peers.ended.is_empty();
         let heard = !self.visitors.is_empty() || !self.news.is_empty() || !self.troubles.is_empty();
         let came = self.has_completions() || heard;
         told && idle && !came && !self.must_look()

@@ -82,7 +82,7 @@ impl Connected for Reliable<NetDevice> {
     }
 
     fn is_quiet(&self) -> bool {
-        let idle = self.ready.is_empty() && self.peers.ended.is_empty() && self.own_lane.is_empty();
+        let idle = self.ready.is_empty() && self.peers.ended.is_empty() && self.self_queue.is_empty();
         let rest = |number: &PeerId| {
             let way = self.peers.get(*number).map(|peer| &peer.way);
             matches!(way, None | Some(attempt::Way::None | attempt::Way::Resting { .. }))

@@ -4,18 +4,18 @@ use crate::engine::port::{Body, PeerId, Placement, Push, Sink};
 use crate::engine::wire::Header;
 use std::collections::VecDeque;
 
-/// The most packets, and bytes of their bodies.
+/// The most packets that are queued, and the most bytes of their bodies.
 const PACKETS: usize = 256;
 const BYTES: usize = 1 << 20;
 
 #[derive(Default)]
-pub struct OwnLane {
+pub struct SelfQueue {
     packets: VecDeque<(Header, Vec<u8>)>,
     bytes: usize,
     met: bool,
 }
 
-impl OwnLane {
+impl SelfQueue {
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.packets.is_empty()
@@ -121,29 +121,29 @@ mod tests {
 
     #[test]
     fn packets_come_in_order_and_wait_while_they_are_refused() {
-        let (mut lane, mut kept) = (OwnLane::default(), Kept::default());
+        let (mut queue, mut kept) = (SelfQueue::default(), Kept::default());
         for number in 0..5 {
             let bytes = vec![1; number as usize];
-            assert_eq!(lane.push(&header(number), &Body::Bytes(&bytes)), Push::Done);
+            assert_eq!(queue.push(&header(number), &Body::Bytes(&bytes)), Push::Done);
         }
-        assert_eq!(lane.deliver(3, 2, &mut kept, 2), 2);
+        assert_eq!(queue.deliver(3, 2, &mut kept, 2), 2);
         kept.refuse = true;
-        assert_eq!(lane.deliver(3, 2, &mut kept, 9), 0);
+        assert_eq!(queue.deliver(3, 2, &mut kept, 9), 0);
         kept.refuse = false;
-        assert_eq!(lane.deliver(3, 2, &mut kept, 9), 3);
-        assert!(lane.is_empty() && kept.packets.iter().copied().eq((0..5).map(|at| (at, at as usize))));
+        assert_eq!(queue.deliver(3, 2, &mut kept, 9), 3);
+        assert!(queue.is_empty() && kept.packets.iter().copied().eq((0..5).map(|at| (at, at as usize))));
         assert_eq!(kept.met, [(3, 2)]);
     }
 
     #[test]
     fn it_is_full_of_packets_or_of_bytes_and_has_room_again() {
         for (len, most) in [(0, PACKETS), (BYTES / 4, 4)] {
-            let (mut lane, bytes) = (OwnLane::default(), vec![0; len]);
+            let (mut queue, bytes) = (SelfQueue::default(), vec![0; len]);
             for _ in 0..3 {
                 let pushed = (0..=PACKETS as u32)
-                    .take_while(|number| lane.push(&header(*number), &Body::Bytes(&bytes)) == Push::Done);
+                    .take_while(|number| queue.push(&header(*number), &Body::Bytes(&bytes)) == Push::Done);
                 assert_eq!(pushed.count(), most);
-                lane.deliver(0, 0, &mut Kept::default(), usize::MAX);
+                queue.deliver(0, 0, &mut Kept::default(), usize::MAX);
             }
         }
     }
