@@ -1,5 +1,6 @@
 //! What the reply to a query says, once the candidate fits.
 
+use super::templates::*;
 use super::*;
 use crate::api::info::model::Opaque;
 use core::ffi::c_int;
