@@ -6,7 +6,8 @@
 
 use super::deliver::ANSWERS;
 use super::endpoint::Engine;
-use super::outgoing::{Holds, LocalBuffer, NextPacket};
+use super::next_packet::NextPacket;
+use super::outgoing::{Holds, LocalBuffer};
 use super::port::{Body, Exposed, ExposedName, PeerId, Push, Remote, Transport};
 use super::rma_peer::{ExposedRead, ServedRead};
 use super::state::{Call, Core};

@@ -7,22 +7,23 @@
 //! an engine knows, `peer` what it knows of one peer, `wire` the packet header.
 //!
 //! A message. `endpoint` pushes one that fits a packet at once (`Eager`) if the peer's queue is empty and `credit`
-//! allows; else `outgoing` queues it per peer (`outgoing_op`), and `pushing` pushes it in its turn. Up to
-//! `Limits::eager` bytes it goes unasked, as `Eager` or as `First` and `Segment`s (`segment`). Above that, or when the
-//! receiver withholds credit, it is offered (`Rendezvous`, `rendezvous`): once it is matched, the receiver fetches it
-//! with the transport's `get` and answers `Done`, or asks for segments with `Request`. `offer` does that in short where a
-//! fetch is over at once. `exposure` keeps account of the memory that is lent so. At the receiver `deliver` is what the
-//! transport calls for each packet. `eager` tries the fast path, straight into a posted receive; else `matching` finds
-//! the receive, or a `message` is kept as unexpected until `receive`, `multi` (FI_MULTI_RECV) or `peek` (FI_PEEK,
-//! FI_CLAIM) takes it.
+//! allows; else it is queued per peer (`outgoing`, `outgoing_op`) and pushed in its turn (`next_packet`, `pushing`). Up
+//! to `Limits::eager` bytes it goes unasked, as `Eager` or as `First` and `Segment`s (`segment`). Above that, or when
+//! the receiver withholds credit, it is offered (`Rendezvous`, `rendezvous`): once it is matched, the receiver fetches
+//! it with the transport's `get` and answers `Done`, or asks for segments with `Request`. `offer` does that in short
+//! where a fetch is over at once. `exposure` keeps account of the memory that is lent so. At the receiver `deliver` is
+//! what the transport calls for each packet. `eager` tries the fast path, straight into a posted receive; else
+//! `matching` finds the receive, or a `message` is kept as unexpected until `receive`, `multi` (FI_MULTI_RECV) or
+//! `peek` (FI_PEEK, FI_CLAIM) takes it.
 //!
 //! A read or write (`rma`) is the transport's if it does all of them, as a card does (`native`). Else `direct` offers
 //! it to the transport, which may do it without the peer. Else a short write is one `Write` packet, acknowledged by
 //! count (`short_op`), and reported before that if it need not be delivered and goes to `known_memory`. A long one is
 //! several such packets (`rma_packets`), or an `Offer`, then a message whose receive is a region. A `Read` is answered
-//! with the bytes, or with leave to fetch them (`replies`). At the target `rma_fast` does short ones while the packet lies
-//! in the transport, but reads that nothing follows are answered when the poll is over (`read_at_hand`); `rma_target` all others;
-//! `pieces` turns keys and addresses into memory. `recall` takes short operations back whose target does not poll.
+//! with the bytes, or with leave to fetch them (`replies`). At the target `rma_fast` does short ones while the packet
+//! lies in the transport, but reads that nothing follows are answered when the poll is over (`read_at_hand`);
+//! `rma_target` all others; `pieces` turns keys and addresses into memory. `recall` takes short operations back whose
+//! target does not poll.
 //!
 //! An atomic (`atomic`) is always one packet; `atomic_target` checks and executes it with a `kernel` of `mem`.
 //! `tagged_atomic`: one on the buffer of a tagged receive, which goes through matching. `peer_death` ends what waits
@@ -49,6 +50,7 @@ mod known_memory;
 mod message;
 mod multi;
 mod native;
+mod next_packet;
 mod offer;
 mod outgoing;
 mod outgoing_op;

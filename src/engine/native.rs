@@ -9,8 +9,9 @@
 //! them (`Holds::COPIES`). Called by `rma`, `atomic`, `outgoing` and `pushing`, and by `deliver` for what has completed.
 
 use super::endpoint::Engine;
+use super::next_packet::{NextPacket, Purpose};
 use super::op::{Access, Atomic, AtomicOp, AtomicTarget, Error, Failure, Form, Refused, Report, Rma, untold};
-use super::outgoing::{Holds, LocalBuffer, NextPacket, Outgoing, Purpose, Stage};
+use super::outgoing::{Holds, LocalBuffer, Outgoing, Stage};
 use super::outgoing_op::{OutgoingOp, QueuedAtomic};
 use super::peer::Detours;
 use super::port::{Amo, CopyOp, Get, Local, NotDone, PeerId, Push, Transport};

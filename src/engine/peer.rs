@@ -1,7 +1,8 @@
 //! What an engine knows of one peer: packets queued for it, credit both ways, how many operations are in flight.
 
+use super::next_packet::Purpose;
 use super::op::{Completion, CompletionLevel, Error, Failure};
-use super::outgoing::{Holds, Outgoing, Purpose, Stage};
+use super::outgoing::{Holds, Outgoing, Stage};
 use super::port::{Limits, PeerId};
 use super::rma_peer::RmaPeer;
 use super::state::{Config, Core};

@@ -4,8 +4,9 @@
 //! `Engine::progress`, and after a call that has queued something.
 
 use super::endpoint::Engine;
+use super::next_packet::{NextPacket, Purpose};
 use super::op::{Error, Report};
-use super::outgoing::{LocalBuffer, NextPacket, Purpose};
+use super::outgoing::LocalBuffer;
 use super::outgoing_op::OutgoingOp;
 use super::port::{Body, Get, NotDone, PeerId, Push, Transport};
 use super::state::{Call, GetOwner};

@@ -7,11 +7,12 @@
 //! queued, and its packets are made by `rma_packets`.
 
 use super::endpoint::Engine;
+use super::next_packet::NextPacket;
 use super::op::{
     Access, CompletedOp, Completion, CompletionLevel, Error, Failure, Refused, RemoteIov, RemotePart, Report, Rma,
     Tell, untold,
 };
-use super::outgoing::{LocalBuffer, NextPacket, Outgoing, Stage};
+use super::outgoing::{LocalBuffer, Outgoing, Stage};
 use super::outgoing_op::{OutgoingOp, RemoteSide};
 use super::pieces::{LIST, RegionMemory};
 use super::port::{Body, Notice, PeerId, Push, Remote, Transport};

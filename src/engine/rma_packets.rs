@@ -4,8 +4,9 @@
 //! Called by `outgoing` and `pushing`, which know when a packet may go; what is not queued is pushed by `rma`.
 
 use super::endpoint::Engine;
+use super::next_packet::{NextPacket, Purpose};
 use super::op::{AtomicTarget, RemoteIov, Report};
-use super::outgoing::{Holds, LocalBuffer, NextPacket, Outgoing, Purpose, Stage};
+use super::outgoing::{Holds, LocalBuffer, Outgoing, Stage};
 use super::outgoing_op::{OutgoingOp, RemoteSide};
 use super::pieces;
 use super::port::{Body, PeerId, Push, Transport};
