@@ -152,7 +152,7 @@ fn table_at() -> usize {
     states_at() + whole_pages(MAX_LANES * size_of::<u32>())
 }
 
-fn marks_at() -> usize {
+pub(super) fn marks_at() -> usize {
     table_at() + whole_pages(MAX_ENTRIES * LINE)
 }
 
@@ -222,37 +222,6 @@ pub(super) struct FileHeader {
 unsafe impl Send for FileHeader {}
 // SAFETY: after `init`, which its only owner calls before it shares it, all is read and written through atomics.
 unsafe impl Sync for FileHeader {}
-
-/// A sender's own mark in a peer's file, mapped: odd while the sender works on the peer's memory directly.
-#[derive(Debug)]
-pub(super) struct AccessMark {
-    word: NonNull<AtomicU64>,
-    _map: FileMap,
-}
-
-// SAFETY: the pointer points into the `FileMap` beside it, which may be sent and lives as long.
-unsafe impl Send for AccessMark {}
-
-impl AccessMark {
-    /// Allocates and maps the mark, for the claimer of this lane.
-    pub(super) fn map(fd: BorrowedFd<'_>, index: usize) -> io::Result<AccessMark> {
-        let mark_at = marks_at() + index * LINE;
-        shared::allocate(fd, mark_at as u64, LINE as u64)?;
-        let page_at = mark_at / shared::page_size() * shared::page_size();
-        let map = FileMap::new(fd, page_at as u64, shared::page_size())?;
-        // SAFETY: within the page that is mapped.
-        let word = unsafe { map.base().add(mark_at - page_at) }.cast();
-        let mark = AccessMark { word, _map: map };
-        mark.word().store(0, Ordering::Relaxed);
-        Ok(mark)
-    }
-
-    #[inline(always)]
-    pub(super) fn word(&self) -> &AtomicU64 {
-        // SAFETY: mapped as long as this lives, and aligned as a line is; every process uses it as an atomic.
-        unsafe { self.word.as_ref() }
-    }
-}
 
 /// Why a file is not the endpoint that a sender looks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

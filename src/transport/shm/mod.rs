@@ -1,20 +1,21 @@
 //! Packets through shared memory, between processes of one machine and one user.
 //!
 //! **A message.** Each endpoint owns one file in /dev/shm (`endpoint_file`, `layout`, `name`). The first push to a peer
-//! claims a lane there (`outbound`, `lane`); nothing is negotiated, so the packet is on its way when `push` returns. A
-//! lane is a ring of cache lines with one producer and one consumer (`ring`): 16 lines at first, 1024 if needed. The
-//! receiver polls the lanes that were active lately, and finds the others by the bells that their senders ring
-//! (`inbound`, `delivery`); it gives lines back, as credit, a part of a ring at a time. Two that answer each other use the same
-//! lines by turns (`dialogue`). `housekeeping` does the rest, every eighth poll.
+//! claims a lane there (`reaching`, `outbound`, `lane`); nothing is negotiated, so the packet is on its way when `push`
+//! returns. A lane is a ring of cache lines with one producer and one consumer (`ring`): 16 lines at first, 1024 if
+//! needed. The receiver polls the lanes that were active lately, and finds the others by the bells that their senders
+//! ring (`inbound`, `delivery`); it gives lines back, as credit, a part of a ring at a time. Two that answer each other
+//! use the same lines by turns (`dialogue`). `housekeeping` does the rest, every eighth poll.
 //!
 //! **Sleep.** An endpoint announces sleep in its attention word (`attention`, `sleeping`). Who pushes to a sleeper, or
 //! gives lines back to one that waits for room, sends a datagram to the socket beside its file (`doorbell`).
 //!
 //! **Memory.** Large messages are fetched by the kernel (`get`), by sender and receiver together if both run
 //! (`dual_copy`), or go through the ring where that is quicker (`copy_speed`, `streaming`, `ring_or_kernel`, `trials`).
-//! Registered memory stands in a table of the file (`region_table`); an initiator maps it and works in place, or has the
-//! kernel copy it (`direct_access`, `mapped_region`), once the pid is proved to be the peer's (`proof`). Short operations
-//! that wait for a target which does not poll are taken back from its ring and done so (`recall`, `exclusion`).
+//! Registered memory stands in a table of the file (`region_table`); an initiator maps it and works in place, or has
+//! the kernel copy it (`direct_access`, `access_mark`, `mapped_region`), once the pid is proved to be the peer's
+//! (`proof`). Short operations that wait for a target which does not poll are taken back from its ring and done so
+//! (`recall`, `exclusion`).
 //!
 //! **Death.** Endpoints and claims are kernel locks, which end with their process. `housekeeping` asks for each peer's
 //! lock within a second; `peers` reports a death after what the peer had sent. Whoever finds files of the dead removes
@@ -22,6 +23,7 @@
 //!
 //! Knows `engine::port`, `util` and `sys`. Called by the engine, and by `provider` to open and to sleep.
 
+mod access_mark;
 mod ahead;
 mod attention;
 mod bells;
@@ -47,6 +49,7 @@ mod name;
 mod outbound;
 mod peers;
 mod proof;
+mod reaching;
 mod recall;
 mod region_table;
 mod ring;
@@ -59,21 +62,21 @@ mod trials;
 #[cfg(test)]
 mod tests;
 
-use crate::engine::op::{Access, RemotePart, Unreached};
+use crate::engine::op::{Access, RemotePart};
 use crate::engine::port::{
     self, Body, Contact, Exposed, ExposedName, Limits, Local, Notice, PeerId, Push, Recall, Remote, Sink, Token,
     Transport,
 };
-use crate::engine::wire::{Header, Packet};
+use crate::engine::wire::Header;
 use crate::sys::clock;
 use crate::util::regions::{Regions, Rights};
 use crate::util::user::{UserBuf, UserIov};
 use config::{MAX_BODY, MAX_WRITE};
-use core::sync::atomic::{Ordering, fence};
+use core::sync::atomic::Ordering;
 use dual_copy::{PeerMemory, PendingCopy};
 use endpoint_file::EndpointFile;
 use inbound::{Inbox, LaneEvent};
-use outbound::{ConnectError, Outbound, Written};
+use outbound::Written;
 use peers::Peers;
 use region_table::RegionTable;
 use std::sync::Arc;
@@ -125,9 +128,6 @@ impl Drop for ShmTransport {
     }
 }
 
-/// For so long after a lane in a peer's file was not to be had, none is asked for to answer it.
-const NO_LANE_MS: u64 = 20;
-
 impl ShmTransport {
     /// Makes the endpoint that others reach by `address`.
     pub fn open(address: &str, config: &Config) -> Result<ShmTransport, OpenError> {
@@ -158,119 +158,6 @@ impl ShmTransport {
     /// The address behind a number.
     pub fn address(&self, peer: PeerId) -> Option<&[u8]> {
         self.peers.get(peer).map(|peer| &*peer.address)
-    }
-
-    /// Connects to a peer on the first push to it. Answers are tried again in each poll, which the kernel need not hear of.
-    #[cold]
-    fn connect_to_push(&mut self, to: PeerId, packet: Packet) -> Result<&mut Outbound, Push> {
-        let tried_ms = self.peers.get(to).and_then(|peer| peer.no_lane_ms);
-        if packet.is_answer() && tried_ms.is_some_and(|tried| clock::monotonic_ms() < tried + NO_LANE_MS) {
-            return Err(Push::NoMemory);
-        }
-        self.connect_out(to)
-    }
-
-    #[cold]
-    fn connect_out(&mut self, to: PeerId) -> Result<&mut Outbound, Push> {
-        let peer = self.peers.get_mut(to).ok_or(Push::Unreachable(Unreached::Nobody))?;
-        if peer.ending {
-            return Err(Push::Gone);
-        }
-        let stranger = peer.instance == 0;
-        let tried_ms = peer.no_lane_ms.take();
-        // What is missing is said once.
-        let quiet = tried_ms.map(|_| Config {
-            warn: |_| {},
-            ..self.config.clone()
-        });
-        let config = quiet.as_ref().unwrap_or(&self.config);
-        let out = match Outbound::connect(&peer.address, peer.instance, &self.own, config) {
-            Ok(mut out) => {
-                out.warn = self.config.warn;
-                out
-            }
-            Err(ConnectError::NoLane) => {
-                peer.no_lane_ms = Some(clock::monotonic_ms());
-                return Err(Push::NoMemory);
-            }
-            Err(ConnectError::Nobody) if stranger => return Err(Push::Unreachable(Unreached::Nobody)),
-            // The endpoint that we knew by this address is gone, which the engine must be told.
-            Err(ConnectError::Nobody | ConnectError::OtherInstance) => return Err(self.push_failed(to, Written::Gone)),
-        };
-        peer.instance = out.instance();
-        let peer = self.peers.get_mut(to).ok_or(Push::Unreachable(Unreached::Nobody))?;
-        let out = peer.out.insert(out);
-        if let Some(inbound) = peer.lane.and_then(|lane| self.inbox.get_mut(lane)) {
-            inbound.open_dialogue(out, self.own.instance);
-        }
-        Ok(out)
-    }
-
-    /// The connection to a peer for direct access, if the peer was seen alive not long ago.
-    #[inline(always)]
-    fn direct_path(&mut self, to: PeerId) -> Option<&mut Outbound> {
-        if !self.own.is_ours() {
-            return None;
-        }
-        let out = self.peers.get(to).and_then(|peer| peer.out.as_ref());
-        if out.is_none_or(|out| out.cache.alive_check_is_due()) {
-            self.connect_or_check(to)?;
-        }
-        self.peers.get_mut(to)?.out.as_mut()
-    }
-
-    /// Connects, or checks that the peer is alive: memory that is mapped outlives its owner and does not tell.
-    #[cold]
-    fn connect_or_check(&mut self, to: PeerId) -> Option<()> {
-        let peer = self.peers.get(to)?;
-        if peer.out.is_none() {
-            self.connect_out(to).ok()?.note_alive();
-            return Some(());
-        }
-        if !self.lives(peer) {
-            self.end(to);
-            return None;
-        }
-        self.peers.get_mut(to)?.out.as_mut()?.note_alive();
-        Some(())
-    }
-
-    /// The kernel refused to copy: it is not asked again for a while.
-    #[cold]
-    fn back_off(&mut self, peer: PeerId) {
-        if let Some(out) = self.peers.get_mut(peer).and_then(|peer| peer.out.as_mut()) {
-            out.proof.refused();
-        }
-    }
-
-    /// Fails a fetch whose peer has closed its endpoint meanwhile: the program may have used that memory for something
-    /// else by then.
-    fn unless_closed(&mut self, from: PeerId, got: port::Get) -> port::Get {
-        // SYNC POINT closed: the owner says that it closes before it gives the memory back.
-        fence(Ordering::SeqCst);
-        let closed = |peer: &peers::Peer| peer.out.as_ref().is_none_or(|out| out.is_closed());
-        if got == port::Get::Done && self.peers.get(from).is_none_or(closed) {
-            self.end(from);
-            return port::Get::Gone;
-        }
-        got
-    }
-
-    #[cold]
-    fn push_failed(&mut self, to: PeerId, sent: Written) -> Push {
-        match sent {
-            Written::Gone => {
-                self.end(to);
-                return Push::Gone;
-            }
-            Written::TooLong => return Push::TooLong,
-            Written::Done | Written::Full => {}
-        }
-        if let Some(peer) = self.peers.get_mut(to).filter(|peer| !peer.starved) {
-            peer.starved = true;
-            self.starved.push(to);
-        }
-        Push::Full
     }
 }
 

@@ -5,9 +5,10 @@
 //! as its process lives. A claimer that dies before it writes the state leaves the lane free. Called by `Outbound::connect`.
 
 use super::super::Config;
+use super::super::access_mark::AccessMark;
 use super::super::endpoint_file::{self, EndpointFile};
 use super::super::lane::{self, Lane};
-use super::super::layout::{self, AccessMark, FileHeader, MAX_LANES, Unfit};
+use super::super::layout::{self, FileHeader, MAX_LANES, Unfit};
 use super::ConnectError;
 use crate::sys::forks::{self, ParentFd};
 use crate::sys::open_files;

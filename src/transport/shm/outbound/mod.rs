@@ -8,6 +8,7 @@
 mod claim;
 
 use super::Config;
+use super::access_mark::AccessMark;
 use super::ahead;
 use super::attention;
 use super::copy_speed::{self, Sampler};
@@ -17,7 +18,7 @@ use super::doorbell::Doorbell;
 use super::endpoint_file::EndpointFile;
 use super::fill;
 use super::lane::{self, Lane, Rows, SMALL};
-use super::layout::{self, AccessMark, FileHeader, MAX_LANES};
+use super::layout::{self, FileHeader, MAX_LANES};
 use super::name;
 use super::proof::{PeerIdentity, Proof};
 use super::ring::{self, Cells, Form, Producer, Record, Slot};

@@ -22,8 +22,10 @@ mod streaming;
 mod suite;
 mod waking;
 
+use super::outbound::Outbound;
 use super::*;
 use crate::engine::op::Access;
+use crate::engine::op::Unreached;
 use crate::engine::port::{Loss, NotDone, Placement};
 use crate::engine::wire::Packet;
 use crate::sys::child::Child;
