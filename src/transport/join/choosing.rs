@@ -1,7 +1,8 @@
 //! Which way leads to a peer, and what goes to one for which that is not settled, or that is far. Part of `Join`.
 
 use super::peers::{self, Peers, Way};
-use super::{Join, Naming, Side};
+use super::side::Side;
+use super::{Join, Naming};
 use crate::engine::op::Unreached;
 use crate::engine::port::{Body, Contact, Notice, PeerId, Push, Transport};
 use crate::engine::wire::Header;

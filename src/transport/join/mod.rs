@@ -1,13 +1,14 @@
 //! Two transports as one: peers that are near are reached by one of them, all others by the other.
 //!
 //! Each peer has one way, chosen when something is first sent to it, or comes from it the far way: the near one if that
-//! connects, else the far one. So the packets to a peer keep their order, and nothing above knows of the two but `Limits`,
-//! of which the far way may bear more. If only one of two peers can go the near way, each direction has its own. When a peer
-//! is lost, the choice is open again; but whoever was near is on this machine, and looked for nowhere else. While a connection
-//! is being made the far way, the near one may still be found: an endpoint opens both, one after the other. A near way that
-//! takes time to connect may be found to lead nowhere after it was chosen (`Naming::NEAR_MAY_FAIL`); then nothing has gone
-//! there yet, and the far one is taken. The engine's numbers are the join's (`peers`); `choosing` finds a peer's way, and
-//! `turns` says when the far way is polled, which costs a system call where the near one costs a look at memory.
+//! connects, else the far one. So the packets to a peer keep their order, and nothing above knows of the two but
+//! `Limits`, of which the far way may bear more. If only one of two peers can go the near way, each direction has its
+//! own. When a peer is lost, the choice is open again; but whoever was near is on this machine, and looked for nowhere
+//! else. While a connection is being made the far way, the near one may still be found: an endpoint opens both, one
+//! after the other. A near way that takes time to connect may be found to lead nowhere after it was chosen
+//! (`Naming::NEAR_MAY_FAIL`); then nothing has gone there yet, and the far one is taken. The engine's numbers are the
+//! join's (`peers`), each of the two transports has its own (`side`); `choosing` finds a peer's way, and `turns` says
+//! when the far way is polled, which costs a system call where the near one costs a look at memory.
 //!
 //! Knows `engine::port` and nothing of either transport: what their addresses look like says a `Naming`. Either may be
 //! missing. Opened by `provider`.
@@ -15,29 +16,22 @@
 mod choosing;
 mod naming;
 mod peers;
+mod side;
 #[cfg(test)]
 mod tests;
 mod turns;
 
 use crate::engine::op::RemotePart;
-use crate::engine::port::tap::{KnownPeers, Tap};
 use crate::engine::port::*;
 use crate::engine::wire::Header;
 use crate::util::regions::{Regions, Rights};
 use crate::util::user::{UserBuf, UserIov};
 pub use naming::Naming;
 use peers::{Peers, Way};
+use side::Side;
 use std::collections::HashMap;
 use std::sync::Arc;
 use turns::Turns;
-
-/// One of the two transports, with what the engine calls its peers.
-struct Side<T> {
-    transport: T,
-    known: KnownPeers,
-    /// Peers that have sent something and have no number of the engine's yet. Empty between polls of the join.
-    fresh: Vec<PeerId>,
-}
 
 pub struct Join<N: Naming> {
     names: N,
@@ -52,39 +46,6 @@ pub struct Join<N: Naming> {
     last_exposed: u64,
     /// Peers that were lost in a poll. Empty between polls.
     lost: Vec<PeerId>,
-}
-
-impl<T: Transport> Side<T> {
-    fn new(transport: T) -> Side<T> {
-        Side {
-            transport,
-            known: Vec::new(),
-            fresh: Vec::new(),
-        }
-    }
-
-    #[inline(always)]
-    fn poll<S: Sink>(&mut self, sink: &mut S, lost: &mut Vec<PeerId>, budget: usize) -> usize {
-        let mut tap = Tap {
-            sink,
-            known: &mut self.known,
-            fresh: &mut self.fresh,
-            lost,
-            forgets: true,
-        };
-        self.transport.poll(&mut tap, budget)
-    }
-
-    /// Numbers that the transport gives up, of peers that the engine does not hold.
-    fn forget(&mut self, held: &dyn Fn(PeerId) -> bool) -> Vec<PeerId> {
-        let known = &self.known;
-        let is_held = |number: PeerId| peers::known(known, number).is_some_and(|known| held(known.id));
-        let forgotten = self.transport.forget(&is_held);
-        let lost = forgotten
-            .into_iter()
-            .filter_map(|number| peers::unknow(&mut self.known, number));
-        lost.collect()
-    }
 }
 
 impl<N: Naming> Join<N> {
