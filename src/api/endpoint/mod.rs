@@ -8,7 +8,7 @@
 //! - `ops`: what all kinds do besides data transfer (bind, enable, options, close);
 //! - `host`, `engine_core`: the engine behind its lock, and how its completions are reported, for all kinds;
 //! - `state`: what the application bound and set, and how a call becomes an operation of the engine;
-//! - `bindings`: the queues and counters; `peers`: between fi_addr_t and the transport's numbers;
+//! - `bindings`: the queues and counters, `completion_entry`: what an entry says; `peers`: between fi_addr_t and the transport's numbers;
 //! - `alias`, `stx`, `scalable`: fi_ep_alias, shared transmit contexts, scalable endpoints;
 //! - `shared_rx`, `lanes`: shared receive contexts, and their several transports as one;
 //! - `connection`: the one peer of an FI_EP_MSG endpoint; `direct`: endpoints whose card does what the engine would;
@@ -17,6 +17,7 @@
 pub mod alias;
 mod bindings;
 mod collective;
+mod completion_entry;
 pub mod connection;
 pub mod direct;
 mod engine_core;
@@ -56,7 +57,7 @@ use std::collections::HashMap;
 use std::os::fd::RawFd;
 use std::sync::Arc;
 
-pub use bindings::errno;
+pub use completion_entry::errno;
 pub use ops::EndpointOps;
 pub use state::{EndpointState, StateGuard};
 

@@ -7,8 +7,8 @@
 use super::EndpointState;
 use crate::abi::types::*;
 use crate::api::endpoint::EndpointTransport;
-use crate::api::endpoint::bindings::errno;
 use crate::api::endpoint::connection;
+use crate::api::endpoint::errno;
 use crate::api::errno::{Errno, Result};
 use crate::api::log::Speaker;
 use crate::api::messaging::{Flags, NotBegun, RecvCall, SendCall};
