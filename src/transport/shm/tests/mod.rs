@@ -3,7 +3,8 @@
 //! - `plain`: what works while nobody dies. `suite`: the suite of all transports. `waking`: sleepers.
 //! - `dialogue`: two that answer each other.
 //! - `direct_access`, `dual_copy`: memory of peers.
-//! - `life`: endpoints that die or close; `dead_names`: their addresses. `forks`: children of fork. `refused`: what the system refuses.
+//! - `life`: endpoints that die or close; `earlier_lives`, `dead_names`: who has their addresses before and after. `forks`:
+//!   children of fork. `refused`: what the system refuses.
 //! - `hostile`: files with any contents. `forger`: a malicious peer that knows the protocol.
 //! - `bench`: timings, which only run when asked for.
 
@@ -12,6 +13,7 @@ mod dead_names;
 mod dialogue;
 mod direct_access;
 mod dual_copy;
+mod earlier_lives;
 mod forger;
 mod forks;
 mod hostile;

@@ -5,6 +5,8 @@
 //! Every run is the same. `FORGER_ROUNDS` and `FORGER_SEED` make longer and other ones; `abi-tests/fuzz` uses them,
 //! with AddressSanitizer.
 
+mod guarded;
+
 use super::*;
 use crate::engine::Engine;
 use crate::engine::op::{CompletedOp, Completion, CompletionLevel, MessageKind, Recv, RemoteIov, Rma, Send, Tell};
@@ -13,50 +15,7 @@ use crate::transport::shm::dual_copy::{Cut, HelperState, helper_word};
 use crate::transport::shm::dual_copy::{RequestedMemory, encode_request};
 use crate::transport::shm::region_table::{IN_SEVERAL, mark_in_entry};
 use crate::util::regions::Region as Registered;
-use crate::util::user::Lent;
-
-/// Memory between two guards, which must not change.
-struct Guarded {
-    all: Lent,
-    len: usize,
-    fill: u8,
-}
-
-const GUARD: usize = 4096;
-
-impl Guarded {
-    fn new(len: usize, fill: u8) -> Guarded {
-        let all = Lent::new(&[len + 2 * GUARD], fill);
-        Guarded { all, len, fill }
-    }
-
-    fn iov(&self) -> UserIov {
-        self.all.iov().part(GUARD, self.len)
-    }
-
-    fn bytes(&self) -> Vec<u8> {
-        self.all.bytes()[GUARD..GUARD + self.len].to_vec()
-    }
-
-    fn assert_guards(&self) {
-        let bytes = self.all.bytes();
-        let (before, rest) = bytes.split_at(GUARD);
-        let mut guards = before.iter().chain(&rest[self.len..]);
-        assert!(guards.all(|byte| *byte == self.fill), "memory around {:#x}", self.fill);
-    }
-
-    fn assert_whole(&self) {
-        assert!(
-            self.all.bytes().iter().all(|byte| *byte == self.fill),
-            "memory of {:#x}",
-            self.fill
-        );
-    }
-
-    fn reset(&self) {
-        self.all.set(&vec![self.fill; self.len + 2 * GUARD]);
-    }
-}
+use guarded::Guarded;
 
 /// Marsaglia's xorshift.
 struct Dice(u64);
