@@ -1,7 +1,5 @@
-/* fi_getinfo(3): what is asked for and what is answered. */
-#include <arpa/inet.h>
+/* fi_getinfo(3): what is asked for and what is answered, but for addresses. */
 #include <errno.h>
-#include <netinet/in.h>
 #include <pthread.h>
 #include "fabric.h"
 
@@ -186,14 +184,6 @@ static void unknown_capabilities(void)
 	fi_freeinfo(hints);
 }
 
-static void source_needs_a_name(void)
-{
-	struct fi_info *hints = hints_for(&usual), *info = NULL;
-
-	FAILS(fi_getinfo(api_version(), NULL, NULL, FI_SOURCE, hints, &info));
-	fi_freeinfo(hints);
-}
-
 static void attributes_at_least_as_asked(void)
 {
 	struct fi_info *hints = hints_for(&usual), *info, *i;
@@ -301,91 +291,6 @@ static void local_and_remote(void)
 	fi_freeinfo(hints);
 }
 
-static void source_address_is_returned(void)
-{
-	struct bed bed;
-
-	open_info(&bed, &usual);
-	CHECK(bed.info->src_addr && bed.info->src_addrlen, "no source address");
-	CHECK(bed.info->addr_format != FI_FORMAT_UNSPEC, "no address format");
-	close_bed(&bed);
-}
-
-static void destination_by_name(void)
-{
-	struct fi_info *hints = hints_for(&usual), *info;
-	struct bed bed;
-
-	open_info(&bed, &usual);
-	BY_NAME(&bed);
-	if (is_ip(&bed)) {
-		struct sockaddr_in *sin;
-
-		OK(fi_getinfo(api_version(), "127.0.0.1", "4711", 0, hints, &info));
-		sin = info->dest_addr;
-		CHECK(sin && info->dest_addrlen >= sizeof(*sin), "no destination");
-		CHECK(ntohs(sin->sin_port) == 4711 && sin->sin_addr.s_addr == htonl(INADDR_LOOPBACK), "%s:%d",
-		      inet_ntoa(sin->sin_addr), ntohs(sin->sin_port));
-	} else {
-		char node[NAME_MAX_LEN];
-
-		string_name(&bed, node, "somebody", 1, 4711);
-		OK(fi_getinfo(api_version(), node, NULL, 0, hints, &info));
-		CHECK(info->dest_addr && !strcmp(info->dest_addr, node), "destination %s",
-		      info->dest_addr ? (char *) info->dest_addr : "none");
-	}
-	fi_freeinfo(info);
-	fi_freeinfo(hints);
-	close_bed(&bed);
-}
-
-static void source_by_name(void)
-{
-	struct fi_info *hints = hints_for(&usual), *info;
-	struct bed bed;
-
-	open_info(&bed, &usual);
-	BY_NAME(&bed);
-	if (is_ip(&bed)) {
-		struct sockaddr_in *sin;
-
-		OK(fi_getinfo(api_version(), "127.0.0.1", "4711", FI_SOURCE, hints, &info));
-		sin = info->src_addr;
-		CHECK(sin && ntohs(sin->sin_port) == 4711, "no source of that port");
-	} else {
-		char node[NAME_MAX_LEN];
-
-		string_name(&bed, node, "myself", 1, 4711);
-		OK(fi_getinfo(api_version(), node, NULL, FI_SOURCE, hints, &info));
-		CHECK(info->src_addr && strstr(info->src_addr, strstr(node, "://")), "source %s",
-		      info->src_addr ? (char *) info->src_addr : "none");
-	}
-	fi_freeinfo(info);
-	fi_freeinfo(hints);
-	close_bed(&bed);
-}
-
-/* A string address as the node of a provider that speaks IP; it takes no service. */
-static void string_address(void)
-{
-	struct fi_info *hints = hints_for(&usual), *info = NULL;
-	char node[NAME_MAX_LEN] = "fi_sockaddr_in://127.0.0.1:4711";
-	struct bed bed;
-	int ret;
-
-	open_info(&bed, &usual);
-	BY_NAME(&bed);
-	if (!is_ip(&bed))
-		string_name(&bed, node, "somebody", 1, 4711);
-	ret = fi_getinfo(api_version(), node, NULL, FI_SOURCE, hints, &info);
-	NEED(ret == 0, "an address string: %s", fi_strerror(-ret));
-	CHECK(info->src_addr, "no source");
-	CHECK(is_ip(&bed) || !strcmp(info->src_addr, node), "another source: %.40s", (char *) info->src_addr);
-	fi_freeinfo(info);
-	fi_freeinfo(hints);
-	close_bed(&bed);
-}
-
 static void only_the_providers(void)
 {
 	struct fi_info *info, *i, *k;
@@ -416,22 +321,6 @@ static void rescan_finds_the_same(void)
 		OK(fi_getinfo(api_version(), NULL, NULL, FI_RESCAN, hints, &info));
 	CHECK(!strcmp(info->fabric_attr->prov_name, provider), "%s", info->fabric_attr->prov_name);
 	fi_freeinfo(info);
-	fi_freeinfo(hints);
-	close_bed(&bed);
-}
-
-static void numeric_hosts(void)
-{
-	struct fi_info *hints = hints_for(&usual), *info = NULL;
-	struct bed bed;
-
-	open_info(&bed, &usual);
-	if (!is_ip(&bed))
-		WITHOUT_MEANING("this provider's addresses are no numbers");
-	OK(fi_getinfo(api_version(), "127.0.0.1", "4711", FI_NUMERICHOST, hints, &info));
-	fi_freeinfo(info);
-	info = NULL;
-	FAILS(fi_getinfo(api_version(), "localhost", "4711", FI_NUMERICHOST, hints, &info));
 	fi_freeinfo(hints);
 	close_bed(&bed);
 }
@@ -523,16 +412,16 @@ static void errno_is_left_alone(void)
 }
 
 static const struct test tests[] = {
-	TEST(allocinfo_is_zero_and_whole), TEST(errno_is_left_alone), TEST(everything_without_hints), TEST(the_provider_asked_for), TEST(an_empty_name_is_any_provider), TEST(no_such_provider),
+	TEST(allocinfo_is_zero_and_whole), TEST(errno_is_left_alone), TEST(everything_without_hints),
+	TEST(the_provider_asked_for), TEST(an_empty_name_is_any_provider), TEST(no_such_provider),
 	TEST(no_such_fabric), TEST(no_such_domain), TEST(no_such_endpoint_type), TEST(no_such_address_format),
-	TEST(inject_size_too_large), TEST(iov_limit_too_large), TEST(receive_size_too_large), TEST(cq_data_size_too_large),
-	TEST(no_such_protocol), TEST(no_multicast_here), TEST(authorization_keys), TEST(a_version_of_the_future), TEST(versions_of_the_past),
-	TEST(unknown_capabilities), TEST(source_needs_a_name), TEST(attributes_at_least_as_asked), TEST(the_longest_message_of_all),
-	TEST(no_modes_unless_offered),
-	TEST(capabilities_of_zero_are_a_wildcard), TEST(named_contexts_only_for_those_who_ask), TEST(local_and_remote), TEST(source_address_is_returned),
-	TEST(destination_by_name), TEST(source_by_name), TEST(string_address), TEST(only_the_providers),
-	TEST(rescan_finds_the_same), TEST(numeric_hosts), TEST(dupinfo_copies_all), TEST(an_answer_as_hints),
-	TEST(from_many_threads),
+	TEST(inject_size_too_large), TEST(iov_limit_too_large), TEST(receive_size_too_large),
+	TEST(cq_data_size_too_large), TEST(no_such_protocol), TEST(no_multicast_here), TEST(authorization_keys),
+	TEST(a_version_of_the_future), TEST(versions_of_the_past), TEST(unknown_capabilities),
+	TEST(attributes_at_least_as_asked), TEST(the_longest_message_of_all), TEST(no_modes_unless_offered),
+	TEST(capabilities_of_zero_are_a_wildcard), TEST(named_contexts_only_for_those_who_ask),
+	TEST(local_and_remote), TEST(only_the_providers), TEST(rescan_finds_the_same), TEST(dupinfo_copies_all),
+	TEST(an_answer_as_hints), TEST(from_many_threads),
 };
 
 CASES(tests)
