@@ -110,7 +110,7 @@ impl Shared {
             if before % 2 == 0 {
                 let read = self.copy(at);
                 fence(Ordering::Acquire);
-                // SYNC POINT: meets `Writer::write`, which makes the sequence odd first and even last.
+                // SYNC POINT: meets `SharedStore::write`, which makes the sequence odd first and even last.
                 if self.table.load(at + SEQUENCE) == before {
                     return read;
                 }
