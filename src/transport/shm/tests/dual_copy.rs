@@ -106,9 +106,24 @@ fn helped(end: &ShmTransport, peer: PeerId) -> u64 {
     end.inbox.lane(lane).unwrap().helped().load(Ordering::Acquire) & 0xffff
 }
 
-/// The ring that an endpoint has in its peer's file.
+/// The lane that an endpoint has in its peer's file.
 fn lane(end: &ShmTransport, peer: PeerId) -> &Lane {
     &end.peers.get(peer).and_then(|peer| peer.out.as_ref()).unwrap().lane
+}
+
+/// Begins a copy of this number, while a helper takes one piece of it, if it is quick enough, and is stopped then. Returns how
+/// the copy began, and whether the piece was taken.
+fn beside_a_stopped_helper(pieces: &AtomicU64, number: u32, begin: impl FnOnce() -> port::Get) -> (port::Get, bool) {
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let taken = scope.spawn(|| {
+            let mut tries = core::iter::from_fn(|| (!over.load(Ordering::Relaxed)).then_some(()));
+            tries.any(|()| take_piece(pieces, number, TakeFrom::Back).is_some())
+        });
+        let got = begin();
+        over.store(true, Ordering::Relaxed);
+        (got, taken.join().unwrap())
+    })
 }
 
 #[test]
@@ -184,21 +199,8 @@ fn one_message_after_the_other() {
     let number = loop {
         assert!(start.elapsed() < PATIENCE, "the sender never takes a piece");
         let pieces = lane(&a, to_b).pieces();
-        let (next, over) = (b.peers.get(to_a).unwrap().last_dual_copy + 1, AtomicBool::new(false));
-        let (got, taken) = std::thread::scope(|scope| {
-            // A sender that takes one piece and is stopped.
-            let taken = scope.spawn(|| {
-                while !over.load(Ordering::Relaxed) {
-                    if take_piece(pieces, next, TakeFrom::Back).is_some() {
-                        return true;
-                    }
-                }
-                false
-            });
-            let got = b.get(to_a, &remote, &first_iov, 0, LEN, Some(1));
-            over.store(true, Ordering::Relaxed);
-            (got, taken.join().unwrap())
-        });
+        let next = b.peers.get(to_a).unwrap().last_dual_copy + 1;
+        let (got, taken) = beside_a_stopped_helper(pieces, next, || b.get(to_a, &remote, &first_iov, 0, LEN, Some(1)));
         if taken {
             assert_eq!(got, port::Get::Later);
             break next;
@@ -212,8 +214,8 @@ fn one_message_after_the_other() {
         b.poll(&mut sink, 64);
         assert!(sink.ended.is_empty());
     }
-    let lane = &a.peers.get(to_b).and_then(|peer| peer.out.as_ref()).unwrap().lane;
-    lane.helped()
+    lane(&a, to_b)
+        .helped()
         .store(helper_word(number, HelperState::Failed, 0), Ordering::Release);
     b.poll(&mut sink, 64);
     assert_eq!(sink.ended, [(1, true)]);
@@ -235,28 +237,17 @@ fn an_endpoint_closes_without_a_stopped_sender() {
     let mut to = vec![0u8; LEN];
     let target = iov(&mut to);
     let start = Instant::now();
-    let (over, mut number) = (AtomicBool::new(false), 0);
-    while number == 0 {
+    let number = loop {
         assert!(start.elapsed() < PATIENCE, "the sender never takes a piece");
         let next = b.peers.get(to_a).unwrap().last_dual_copy + 1;
-        over.store(false, Ordering::Relaxed);
         let pieces = lane(&a, to_b).pieces();
-        std::thread::scope(|scope| {
-            let taken = scope.spawn(|| {
-                let mut takes = core::iter::from_fn(|| (!over.load(Ordering::Relaxed)).then_some(()));
-                takes.any(|()| take_piece(pieces, next, TakeFrom::Back).is_some())
-            });
-            let got = b.get(to_a, &remote, &target, 0, LEN, Some(1));
-            over.store(true, Ordering::Relaxed);
-            if taken.join().unwrap() {
-                assert_eq!(got, port::Get::Later);
-                number = next;
-            }
-        });
-        if number == 0 {
-            a.poll(&mut GetSink::sending(source), 64);
+        let (got, taken) = beside_a_stopped_helper(pieces, next, || b.get(to_a, &remote, &target, 0, LEN, Some(1)));
+        if taken {
+            assert_eq!(got, port::Get::Later);
+            break next;
         }
-    }
+        a.poll(&mut GetSink::sending(source), 64);
+    };
     drop(b);
     to.fill(7);
     // As if there were pieces left when the sender reads the request.
@@ -437,20 +428,9 @@ fn what_was_closed_meanwhile_is_not_touched() {
         let number = loop {
             assert!(start.elapsed() < PATIENCE, "the target never takes a piece");
             let pieces = lane(&target, to_end).pieces();
-            let (next, over) = (end.peers.get(to).unwrap().last_dual_copy + 1, AtomicBool::new(false));
-            let (got, taken) = std::thread::scope(|scope| {
-                let taken = scope.spawn(|| {
-                    while !over.load(Ordering::Relaxed) {
-                        if take_piece(pieces, next, TakeFrom::Back).is_some() {
-                            return true;
-                        }
-                    }
-                    false
-                });
-                let got = end.copy(to, &copy_op(&part(0, LEN), &local, access), 9);
-                over.store(true, Ordering::Relaxed);
-                (got, taken.join().unwrap())
-            });
+            let next = end.peers.get(to).unwrap().last_dual_copy + 1;
+            let copy = || end.copy(to, &copy_op(&part(0, LEN), &local, access), 9);
+            let (got, taken) = beside_a_stopped_helper(pieces, next, copy);
             if taken {
                 assert_eq!(got, port::Get::Later);
                 break next;
