@@ -1,6 +1,6 @@
 //! The steps of a try to connect over TCP. What is done in each stands in `dialing` (we connect) and `arrivals` (they do).
 
-use super::introduction::Dialogue;
+use super::introduction::Introduction;
 use super::link::Link;
 use crate::sys::forks::ParentFd;
 use crate::transport::connecting;
@@ -13,7 +13,7 @@ pub(super) enum Attempt {
     Dialing {
         socket: ParentFd,
         /// None: the kernel has not connected yet, so nothing was said.
-        said: Option<Box<Said>>,
+        said: Option<Box<SaidHello>>,
     },
     /// The peer's, which we welcomed and it has not confirmed.
     Welcomed {
@@ -29,8 +29,8 @@ pub(super) enum Attempt {
     Agreed { socket: ParentFd, instance: u64 },
 }
 
-pub(super) struct Said {
+pub(super) struct SaidHello {
     /// The address that our hello said.
     pub from: Vec<u8>,
-    pub dialogue: Dialogue,
+    pub introduction: Introduction,
 }

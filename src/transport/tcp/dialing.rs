@@ -2,11 +2,11 @@
 //!
 //! When a try that failed is followed by another one, and when not, says `connecting::history`.
 
-use super::attempt::{Attempt, Said, Way};
+use super::attempt::{Attempt, SaidHello, Way};
 use super::config::ONE_SECRET;
 use super::ends::died;
 use super::handshake::{Answer, CALL, Hello, Verdict, frame};
-use super::introduction::{Dialogue, Heard};
+use super::introduction::{Heard, Introduction};
 use super::link::Link;
 use super::secret::dialed;
 use super::{TcpTransport, address, config, key, key_of, sockets};
@@ -102,14 +102,14 @@ impl TcpTransport {
         let Some(place) = sockets::other_place(socket) else {
             return;
         };
-        let begun = Dialogue::begin(hello, data, dialed(Some(place), context), self.config.secret.as_ref());
-        let dialogue = match begun {
-            Ok(dialogue) => dialogue,
+        let begun = Introduction::begin(hello, data, dialed(Some(place), context), self.config.secret.as_ref());
+        let introduction = match begun {
+            Ok(introduction) => introduction,
             Err(error) => return self.dial_failed(to, &error),
         };
-        let (hello, data) = dialogue.hello();
+        let (hello, data) = introduction.hello();
         match stream::send(socket.as_fd(), hello, data, &Part::NONE) {
-            Ok(sent) if sent == hello.len() + data.len() => *said = Some(Box::new(Said { from, dialogue })),
+            Ok(sent) if sent == hello.len() + data.len() => *said = Some(Box::new(SaidHello { from, introduction })),
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::NotConnected) => {}
             Err(error) => self.dial_failed(to, &error),
             // A fresh socket has room for it.
@@ -137,15 +137,15 @@ impl TcpTransport {
             else {
                 return;
             };
-            let dialogue = &mut said.dialogue;
-            let came = match stream::receive(socket.as_fd(), First::Memory(Part::NONE), dialogue.room()) {
+            let introduction = &mut said.introduction;
+            let came = match stream::receive(socket.as_fd(), First::Memory(Part::NONE), introduction.room()) {
                 Ok(0) => return self.dial_failed(to, &ErrorKind::UnexpectedEof.into()),
                 Ok(came) => came,
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
                 Err(error) => return self.dial_failed(to, &error),
             };
-            match dialogue.came(came) {
+            match introduction.came(came) {
                 Heard::Part => {}
                 Heard::Say(proof) => match stream::send(socket.as_fd(), &proof, &[], &Part::NONE) {
                     Ok(sent) if sent == proof.len() => {}

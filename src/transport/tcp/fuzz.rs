@@ -2,7 +2,7 @@
 //! fuzzing only; called by `crate::fuzz`.
 
 use super::handshake::{Hello, frame};
-use super::introduction::{Dialogue, Heard};
+use super::introduction::{Heard, Introduction};
 use super::secret::{Secret, dialed};
 use super::{Config, TcpTransport, address};
 use crate::engine::port::PeerId;
@@ -48,7 +48,7 @@ pub fn look(end: &mut TcpTransport) {
 pub struct Stranger {
     stream: UnixStream,
     secret: Option<Secret>,
-    dialogue: Option<Dialogue>,
+    introduction: Option<Introduction>,
 }
 
 impl Stranger {
@@ -60,7 +60,7 @@ impl Stranger {
         Some(Stranger {
             stream: ours,
             secret: end.config.secret.clone(),
-            dialogue: None,
+            introduction: None,
         })
     }
 
@@ -77,33 +77,33 @@ impl Stranger {
             context,
             nonce: None,
         };
-        let Ok(dialogue) = Dialogue::begin(hello, &[], dialed(None, context), self.secret.as_ref()) else {
+        let Ok(introduction) = Introduction::begin(hello, &[], dialed(None, context), self.secret.as_ref()) else {
             return;
         };
-        let (hello, data) = dialogue.hello();
+        let (hello, data) = introduction.hello();
         let mut bytes = [&hello[..], data].concat();
         if let Some(byte) = change.and_then(|(at, _)| bytes.get_mut(usize::from(at) % Hello::SIZE)) {
             *byte ^= change.map_or(0, |(_, with)| with);
         }
         self.say(&bytes);
-        self.dialogue = Some(dialogue);
+        self.introduction = Some(introduction);
     }
 
     /// Takes what the endpoint says, and answers its question as it should be, or with a byte changed.
     pub fn listen(&mut self, change: u8) {
-        let Some(dialogue) = &mut self.dialogue else {
+        let Some(introduction) = &mut self.introduction else {
             let _ = self.stream.read(&mut [0; 4096]);
             return;
         };
-        while let Ok(came @ 1..) = self.stream.read(dialogue.room()) {
-            match dialogue.came(came) {
+        while let Ok(came @ 1..) = self.stream.read(introduction.room()) {
+            match introduction.came(came) {
                 Heard::Part => {}
                 Heard::Say(mut proof) => {
                     proof[0] ^= change;
                     let _ = self.stream.write(&proof);
                 }
                 Heard::Answer(..) | Heard::Nonsense | Heard::BadData | Heard::Unproven => {
-                    self.dialogue = None;
+                    self.introduction = None;
                     return;
                 }
             }

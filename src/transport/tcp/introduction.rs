@@ -1,6 +1,6 @@
 //! What each end makes of the bytes of the other until both are known: no socket, no clock.
 //!
-//! Without a secret, a hello (`Interview`) and its answer (`Dialogue`). With one, the acceptor asks whoever says hello to
+//! Without a secret, a hello (`Interview`) and its answer (`Introduction`). With one, the acceptor asks whoever says hello to
 //! prove the secret, and tells nobody of it before that is done; then every answer has the acceptor's own proof behind it.
 //! So a stranger who connects gets no proof to try secrets on, and nothing that it says reaches a peer. An end that has a
 //! secret and one that has none refuse each other. Called by `listener` and `dialing`.
@@ -40,7 +40,7 @@ fn is_answered_with_data(context: u16, verdict: u8) -> bool {
 }
 
 /// The dialer's end.
-pub(super) struct Dialogue {
+pub(super) struct Introduction {
     secret: Option<Secret>,
     dialed: Dialed,
     context: u16,
@@ -70,16 +70,16 @@ pub(super) enum Heard {
     Unproven,
 }
 
-impl Dialogue {
+impl Introduction {
     /// Completes the hello, which is to be said first. `data`: what the program gave fi_connect.
     pub(super) fn begin(
         mut hello: Hello,
         data: &[u8],
         dialed: Dialed,
         secret: Option<&Secret>,
-    ) -> io::Result<Dialogue> {
+    ) -> io::Result<Introduction> {
         hello.nonce = secret.map(|_| nonce()).transpose()?;
-        Ok(Dialogue {
+        Ok(Introduction {
             secret: secret.cloned(),
             dialed,
             context: hello.context,

@@ -6,7 +6,7 @@ use crate::engine::op::{Completion, CompletionLevel, Error, MessageKind, Send, T
 use crate::engine::wire::Packet;
 use crate::util::user::Lent;
 use handshake::{Answer, Hello, Stranger, Verdict};
-use introduction::{Dialogue, Heard, Interview, Told};
+use introduction::{Heard, Interview, Introduction, Told};
 use secret::{Dialed, dialed};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Mutex;
@@ -226,19 +226,19 @@ fn tell(interview: &mut Interview, bytes: &[u8], at: Dialed, secret: Option<&Sec
     told
 }
 
-fn hear(dialogue: &mut Dialogue, bytes: &[u8]) -> Heard {
+fn hear(introduction: &mut Introduction, bytes: &[u8]) -> Heard {
     let mut heard = Heard::Part;
     for byte in bytes {
         assert_eq!(heard, Heard::Part);
-        dialogue.room()[0] = *byte;
-        heard = dialogue.came(1);
+        introduction.room()[0] = *byte;
+        heard = introduction.came(1);
     }
     heard
 }
 
 /// What the dialer says first.
-fn first_of(dialogue: &Dialogue) -> Vec<u8> {
-    let (hello, data) = dialogue.hello();
+fn first_of(introduction: &Introduction) -> Vec<u8> {
+    let (hello, data) = introduction.hello();
     [hello, data].concat()
 }
 
@@ -250,20 +250,20 @@ const WELCOME: Answer = Answer {
 /// A connection as it should be; what each end said.
 fn honest(secret: &Secret) -> [Vec<u8>; 4] {
     let at = place("10.0.0.1:80");
-    let mut dialogue = Dialogue::begin(hello(7), &[], at, Some(secret)).unwrap();
+    let mut introduction = Introduction::begin(hello(7), &[], at, Some(secret)).unwrap();
     let mut interview = Interview::new();
-    let first = first_of(&dialogue);
+    let first = first_of(&introduction);
     let Told::Ask(question) = tell(&mut interview, &first, at, Some(secret)) else {
         panic!("nothing is asked");
     };
-    let Heard::Say(proof) = hear(&mut dialogue, &question) else {
+    let Heard::Say(proof) = hear(&mut introduction, &question) else {
         panic!("nothing is proven");
     };
     let Told::Known(said) = tell(&mut interview, &proof, at, Some(secret)) else {
         panic!("it is not believed");
     };
     let answer = said.answer(&WELCOME, &[], Some(secret));
-    assert_eq!(hear(&mut dialogue, &answer), Heard::Answer(WELCOME, Vec::new()));
+    assert_eq!(hear(&mut introduction, &answer), Heard::Answer(WELCOME, Vec::new()));
     [first, question.to_vec(), proof.to_vec(), answer]
 }
 
@@ -283,10 +283,10 @@ fn what_was_said_before_is_no_use() {
         Told::Stranger(Stranger::WrongSecret)
     );
     // Towards the dialer, whose hello is another one each time.
-    let mut dialogue = Dialogue::begin(hello(7), &[], at, Some(&secret)).unwrap();
-    assert_ne!(first_of(&dialogue), first);
-    assert!(matches!(hear(&mut dialogue, &question), Heard::Say(other) if other.to_vec() != proof));
-    assert_eq!(hear(&mut dialogue, &answer), Heard::Unproven);
+    let mut introduction = Introduction::begin(hello(7), &[], at, Some(&secret)).unwrap();
+    assert_ne!(first_of(&introduction), first);
+    assert!(matches!(hear(&mut introduction, &question), Heard::Say(other) if other.to_vec() != proof));
+    assert_eq!(hear(&mut introduction, &answer), Heard::Unproven);
 }
 
 /// Somebody without the secret has the dialer answer its own endpoint's question, or hands it over to another.
@@ -295,13 +295,13 @@ fn a_question_cannot_be_handed_on() {
     let secret = Secret::new(KEY).unwrap();
     let (here, there) = (place("10.0.0.1:80"), place("10.0.0.2:80"));
     // It was dialed at `there`, and asks `here` to ask.
-    let mut dialogue = Dialogue::begin(hello(7), &[], there, Some(&secret)).unwrap();
+    let mut introduction = Introduction::begin(hello(7), &[], there, Some(&secret)).unwrap();
     let mut interview = Interview::new();
-    let first = first_of(&dialogue);
+    let first = first_of(&introduction);
     let Told::Ask(question) = tell(&mut interview, &first, here, Some(&secret)) else {
         panic!("nothing is asked");
     };
-    let Heard::Say(proof) = hear(&mut dialogue, &question) else {
+    let Heard::Say(proof) = hear(&mut introduction, &question) else {
         panic!("nothing is proven");
     };
     assert_eq!(
@@ -314,13 +314,13 @@ fn a_question_cannot_be_handed_on() {
 #[test]
 fn a_proof_cannot_be_sent_back() {
     let secret = Secret::new(KEY).unwrap();
-    let mut dialogue = Dialogue::begin(hello(7), &[], place("10.0.0.1:80"), Some(&secret)).unwrap();
+    let mut introduction = Introduction::begin(hello(7), &[], place("10.0.0.1:80"), Some(&secret)).unwrap();
     let question = [&b"lfrs-ask"[..], &[3; secret::NONCE]].concat();
-    let Heard::Say(proof) = hear(&mut dialogue, &question) else {
+    let Heard::Say(proof) = hear(&mut introduction, &question) else {
         panic!("nothing is proven");
     };
     let answer = [&WELCOME.encode()[..], &proof].concat();
-    assert_eq!(hear(&mut dialogue, &answer), Heard::Unproven);
+    assert_eq!(hear(&mut introduction, &answer), Heard::Unproven);
 }
 
 /// Nothing is proven twice, and nothing at all by whoever has no secret.
@@ -329,11 +329,11 @@ fn one_question_is_answered() {
     let secret = Secret::new(KEY).unwrap();
     let question = [&b"lfrs-ask"[..], &[3; secret::NONCE]].concat();
     let at = place("10.0.0.1:80");
-    let mut dialogue = Dialogue::begin(hello(7), &[], at, Some(&secret)).unwrap();
-    assert!(matches!(hear(&mut dialogue, &question), Heard::Say(_)));
-    assert_eq!(hear(&mut dialogue, &question), Heard::Nonsense);
-    let mut dialogue = Dialogue::begin(hello(7), &[], at, None).unwrap();
-    assert_eq!(hear(&mut dialogue, &question), Heard::Nonsense);
+    let mut introduction = Introduction::begin(hello(7), &[], at, Some(&secret)).unwrap();
+    assert!(matches!(hear(&mut introduction, &question), Heard::Say(_)));
+    assert_eq!(hear(&mut introduction, &question), Heard::Nonsense);
+    let mut introduction = Introduction::begin(hello(7), &[], at, None).unwrap();
+    assert_eq!(hear(&mut introduction, &question), Heard::Nonsense);
 }
 
 /// An answer that is changed on the way is none.
@@ -342,13 +342,13 @@ fn answers_are_proven_with_all_they_say() {
     let secret = Secret::new(KEY).unwrap();
     let at = place("10.0.0.1:80");
     for changed in [None, Some(8), Some(20), Some(30)] {
-        let mut dialogue = Dialogue::begin(hello(7), &[], at, Some(&secret)).unwrap();
+        let mut introduction = Introduction::begin(hello(7), &[], at, Some(&secret)).unwrap();
         let mut interview = Interview::new();
-        let first = first_of(&dialogue);
+        let first = first_of(&introduction);
         let Told::Ask(question) = tell(&mut interview, &first, at, Some(&secret)) else {
             panic!("nothing is asked");
         };
-        let Heard::Say(proof) = hear(&mut dialogue, &question) else {
+        let Heard::Say(proof) = hear(&mut introduction, &question) else {
             panic!("nothing is proven");
         };
         let Told::Known(said) = tell(&mut interview, &proof, at, Some(&secret)) else {
@@ -359,7 +359,7 @@ fn answers_are_proven_with_all_they_say() {
             answer[at] ^= 2;
         }
         let expected = changed.map_or(Heard::Answer(WELCOME, Vec::new()), |_| Heard::Unproven);
-        assert_eq!(hear(&mut dialogue, &answer), expected, "{changed:?}");
+        assert_eq!(hear(&mut introduction, &answer), expected, "{changed:?}");
     }
 }
 
@@ -377,11 +377,11 @@ fn what_programs_say_is_proven_with_the_rest() {
     };
     for secret in [None, Some(&secret)] {
         for verdict in [WELCOME, rejected] {
-            let mut dialogue = Dialogue::begin(call(), b"asked", at, secret).unwrap();
+            let mut introduction = Introduction::begin(call(), b"asked", at, secret).unwrap();
             let mut interview = Interview::new();
-            let mut told = tell(&mut interview, &first_of(&dialogue), at, secret);
+            let mut told = tell(&mut interview, &first_of(&introduction), at, secret);
             if let Told::Ask(question) = told {
-                let Heard::Say(proof) = hear(&mut dialogue, &question) else {
+                let Heard::Say(proof) = hear(&mut introduction, &question) else {
                     panic!("nothing is proven");
                 };
                 told = tell(&mut interview, &proof, at, secret);
@@ -389,17 +389,20 @@ fn what_programs_say_is_proven_with_the_rest() {
             let Told::Known(said) = told else { panic!("{told:?}") };
             assert_eq!(said.data, b"asked");
             let answer = said.answer(&verdict, b"told", secret);
-            assert_eq!(hear(&mut dialogue, &answer), Heard::Answer(verdict, b"told".to_vec()));
+            assert_eq!(
+                hear(&mut introduction, &answer),
+                Heard::Answer(verdict, b"told".to_vec())
+            );
         }
     }
-    let mut dialogue = Dialogue::begin(call(), b"asked", at, Some(&secret)).unwrap();
+    let mut introduction = Introduction::begin(call(), b"asked", at, Some(&secret)).unwrap();
     let mut interview = Interview::new();
-    let mut changed = first_of(&dialogue);
+    let mut changed = first_of(&introduction);
     changed[Hello::SIZE + 2] ^= 1;
     let Told::Ask(question) = tell(&mut interview, &changed, at, Some(&secret)) else {
         panic!("nothing is asked");
     };
-    let Heard::Say(proof) = hear(&mut dialogue, &question) else {
+    let Heard::Say(proof) = hear(&mut introduction, &question) else {
         panic!("nothing is proven");
     };
     let told = tell(&mut interview, &proof, at, Some(&secret));
