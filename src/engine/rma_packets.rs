@@ -208,17 +208,8 @@ impl Core {
         } else {
             Stage::Sent
         };
-        if let OutgoingOp::Atomic(operation) = &outgoing.op {
-            let (form, result) = (operation.op.form(), operation.result);
-            if matches!(operation.target, AtomicTarget::Tagged { .. }) && header.flags & flag::WITHHELD == 0 {
-                let cost = super::credit::cost(outgoing.local.len());
-                let peer = self.peer(to);
-                peer.credit = peer.credit.saturating_sub(cost);
-            }
-            if let Some(outgoing) = self.outgoing.get_mut(id) {
-                outgoing.op = OutgoingOp::AtomicSent(form);
-                outgoing.local = LocalBuffer::User(result);
-            }
+        if matches!(outgoing.op, OutgoingOp::Atomic(_)) {
+            self.atomic_started(to, id, header);
         }
         let peer = self.peer(to);
         peer.requested_next = true;
@@ -239,6 +230,27 @@ impl Core {
         if short {
             self.short_operation_left(to, id, report);
         }
+    }
+
+    /// The packet of an atomic was pushed: its operands are no longer needed, and one on a tagged receive has cost credit.
+    fn atomic_started(&mut self, to: PeerId, id: Id, header: &Header) {
+        let Some(outgoing) = self.outgoing.get_mut(id) else {
+            return;
+        };
+        let OutgoingOp::Atomic(operation) = &outgoing.op else {
+            return;
+        };
+        let (form, result) = (operation.op.form(), operation.result);
+        let costs = matches!(operation.target, AtomicTarget::Tagged { .. }) && header.flags & flag::WITHHELD == 0;
+        let cost = if costs {
+            super::credit::cost(outgoing.local.len())
+        } else {
+            0
+        };
+        outgoing.op = OutgoingOp::AtomicSent(form);
+        outgoing.local = LocalBuffer::User(result);
+        let peer = self.peer(to);
+        peer.credit = peer.credit.saturating_sub(cost);
     }
 
     /// All of a write or base atomic was pushed, which the target acknowledges with `Acked`.

@@ -27,12 +27,33 @@ pub(super) struct TaggedAtomic {
     pub len: usize,
 }
 
+impl TaggedAtomic {
+    /// How long the receive's buffer must be.
+    fn extent(&self) -> usize {
+        self.at.saturating_add(self.len)
+    }
+
+    /// The operation as a message that is here whole. `body` is the operands.
+    fn into_message(self, from: PeerId, header: &Header, body: &[u8]) -> Message {
+        let len = self.len;
+        Message {
+            tag: header.data,
+            data: short_data(header),
+            ack: true,
+            next: len,
+            head: body.to_vec(),
+            tagged_atomic: Some(Box::new(self)),
+            ..Message::new(from, header, Phase::Coming, len)
+        }
+    }
+}
+
 impl Message {
     /// How long a buffer must be to take the whole message or operation.
     pub(super) fn extent(&self) -> usize {
         self.tagged_atomic
             .as_ref()
-            .map_or(self.total, |task| task.at.saturating_add(task.len))
+            .map_or(self.total, |operation| operation.extent())
     }
 }
 
@@ -52,7 +73,6 @@ impl Core {
         if charged {
             self.charge_credit(from, cost)?;
         }
-        let tag = header.data;
         let kernel = match atomic.kernel() {
             Ok(kernel) => kernel,
             Err(error) => {
@@ -63,20 +83,15 @@ impl Core {
                 return Ok(());
             }
         };
-        let mut message = Message::new(from, header, Phase::Coming, atomic.len);
-        message.tag = tag;
-        message.data = short_data(header);
-        message.ack = true;
-        message.next = atomic.len;
-        message.head = body.to_vec();
-        let extent = at.saturating_add(atomic.len);
-        message.tagged_atomic = Some(Box::new(TaggedAtomic {
+        let operation = TaggedAtomic {
             form: atomic.form,
             kernel,
             at,
             len: atomic.len,
-        }));
-        if let Some(matched) = self.take_post(MessageKind::Tagged, from, tag, extent) {
+        };
+        let extent = operation.extent();
+        let mut message = operation.into_message(from, header, body);
+        if let Some(matched) = self.take_post(MessageKind::Tagged, from, message.tag, extent) {
             if charged {
                 self.repay_credit(from, cost);
             }

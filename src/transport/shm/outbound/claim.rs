@@ -114,6 +114,28 @@ pub(super) fn open_and_claim(
     Err(ConnectError::Nobody)
 }
 
+/// What was claimed. If that is nothing, the administrator is told why.
+pub(super) fn claimed_or_warn(
+    claimed: Claimed,
+    path: &Path,
+    config: &Config,
+) -> Result<(usize, Lane, AccessMark), ConnectError> {
+    let path = path.display();
+    match claimed {
+        Ok(Some(claimed)) => return Ok(claimed),
+        Ok(None) => (config.warn)(&format!("{path}: its {MAX_LANES} rings are all taken")),
+        Err(error) => {
+            let need = 2 * shared::page_size();
+            (config.warn)(&format!(
+                "{path}: no memory for a ring, which needs {need} bytes ({error}): make {} larger, or have fewer \
+                 processes send to each other",
+                config.dir.display()
+            ));
+        }
+    }
+    Err(ConnectError::NoLane)
+}
+
 /// Completes the claim of a lane that we have locked, for the peer to see.
 fn take_lane(header: &FileHeader, (index, lane, _): &(usize, Lane, AccessMark), own: &EndpointFile) {
     lane.init(own.instance, own.address().as_bytes());

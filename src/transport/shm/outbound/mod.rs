@@ -18,7 +18,7 @@ use super::doorbell::Doorbell;
 use super::endpoint_file::EndpointFile;
 use super::fill;
 use super::lane::{self, Lane, Rows, SMALL};
-use super::layout::{self, FileHeader, MAX_LANES};
+use super::layout::{self, FileHeader};
 use super::name;
 use super::proof::{PeerIdentity, Proof};
 use super::ring::{self, Cells, Form, Producer, Record, Slot};
@@ -27,7 +27,7 @@ use crate::engine::port::Body;
 use crate::engine::wire::{self, Packet};
 use crate::sys::shared::Status;
 use crate::sys::{clock, shared};
-use claim::open_and_claim;
+use claim::{claimed_or_warn, open_and_claim};
 use core::sync::atomic::{Ordering, compiler_fence, fence};
 use std::io::{self, ErrorKind};
 use std::os::fd::AsFd;
@@ -118,24 +118,8 @@ impl Outbound {
         config: &Config,
     ) -> Result<Outbound, ConnectError> {
         let path = name::endpoint_file(&config.dir, address);
-        let path_text = path.display();
         let (header, file, claimed) = open_and_claim(&path, address, known, own, config)?;
-        let (index, lane, mark) = match claimed {
-            Ok(Some(claimed)) => claimed,
-            Ok(None) => {
-                (config.warn)(&format!("{path_text}: its {MAX_LANES} rings are all taken"));
-                return Err(ConnectError::NoLane);
-            }
-            Err(error) => {
-                let need = 2 * shared::page_size();
-                (config.warn)(&format!(
-                    "{path_text}: no memory for a ring, which needs {need} bytes ({error}): make {} larger, or have fewer \
-                     processes send to each other",
-                    config.dir.display()
-                ));
-                return Err(ConnectError::NoLane);
-            }
-        };
+        let (index, lane, mark) = claimed_or_warn(claimed, &path, config)?;
         Ok(Outbound {
             producer: Producer::default(),
             fence: header.wants_fence() || !own.in_barrier,
