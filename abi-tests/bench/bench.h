@@ -96,14 +96,14 @@ struct work {
 };
 
 extern const size_t all_sizes[], short_sizes[], long_sizes[], eight[];
-/* Each ended by one without a name. */
+/* Tables of works, each ended by one without a name. */
 extern const struct work messages[], steady_windows[], remote_memory[], matching[], counters[], waking[], streaming[], threads[];
 void works(struct side *me, const struct settings *with);
 void list_works(void);
-/* Those of one sample: how long it takes to open all, and what a peer costs in memory. */
+/* Works of which there is one sample: how long it takes to open all, and what a peer costs in memory. */
 void opening(struct side *me, const struct settings *with);
 void memory_of_peers(struct side *me, const struct settings *with);
-/* Has so many peers that have said one thing and say no more. NULL, or why not. */
+/* Opens so many peers, each of which says one thing and no more. NULL, or why it cannot be done. */
 const char *idle_peers(struct side *me, size_t count);
 
 void floors(struct side *me, const struct settings *with, void *shared);

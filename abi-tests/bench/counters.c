@@ -3,7 +3,7 @@
 #include <rdma/fi_domain.h>
 
 static struct side counted;
-/* Of the counters, what has been waited for. */
+/* How much of each counter has been waited for. */
 static uint64_t sends, receives;
 
 static const char *open_counted(struct side *me, size_t size)

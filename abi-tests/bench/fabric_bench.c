@@ -147,7 +147,7 @@ void print_reason(const char *name, size_t size, const char *why)
 	fflush(stdout);
 }
 
-/* What one repetition's operation took, each. */
+/* Measures repetitions: writes into `took` how many seconds an operation took in each, and returns how many there were. */
 static int repeat(struct side *me, const struct settings *with, size_t size, work_round *round, double *took)
 {
 	long count = with->operations ? with->operations : fitting(me, with, size, round);
@@ -185,7 +185,7 @@ void report(struct side *me, const struct settings *with, const char *name, size
 	print_line(name, size, unit, took[done / 2], took[0], lines);
 }
 
-/* Of the processors that we may use, in turn. */
+/* Keeps this process on one of the processors that it may use: they are dealt out in turn. */
 void pin(unsigned number)
 {
 	static cpu_set_t may;

@@ -33,7 +33,7 @@ static struct crowded *opened(struct crowded *kind, struct side *me, uint64_t ig
 	return kind;
 }
 
-/* Whether the call was taken, which is asked for again while there is no room. */
+/* Makes the call again while the library has no room. Whether it was taken in the end. */
 #define TAKEN(me, call)								\
 	({									\
 		double until_ = now() + long_enough(me);			\

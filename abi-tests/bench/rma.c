@@ -4,7 +4,7 @@
 #include <rdma/fi_atomic.h>
 #include <rdma/fi_rma.h>
 
-/* The message has no bytes, for it would be received where the operations went. */
+/* Tells rank 1 that all is over, by a message without bytes: a longer one would be received where the operations went. */
 static void one_sided_end(struct side *me)
 {
 	if (me->rank == 0) {

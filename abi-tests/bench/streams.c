@@ -68,7 +68,7 @@ static int are_small(struct side *me)
 	return mine.ru_maxrss < 3 << 20 && theirs.ru_maxrss < 3 << 20;
 }
 
-/* Of rank 0. */
+/* Connects rank 0 with more peers, up to `count`, which then stay idle. */
 const char *idle_peers(struct side *me, size_t count)
 {
 	static size_t there;

@@ -47,7 +47,7 @@ static void run(struct side *me, const struct settings *with, const struct work 
 	}
 }
 
-/* Works of connections and threads are only for who has them: nobody misses them elsewhere. */
+/* Whether the work is to run. One of connections or threads is left out without a word where these are not to be had. */
 static int concerns(const struct side *me, const struct settings *with, const struct work *work)
 {
 	return wanted(with, work->name) && (work->needs < CONNECTIONS || has(me, with, work->needs));

@@ -337,7 +337,7 @@ static void count(const char *name, void (*kind)(void), bool is_call)
 	if (is_call)
 		CALLGRIND_DUMP_STATS_AT(name);
 	counting = listing = false;
-	/* What is left to be done by either side is nobody's. */
+	/* What either side has left to do belongs to no kind of call, so it is not counted. */
 	for (int i = 0; i < 10; i++)
 		look(&a), look(&b);
 }
