@@ -26,9 +26,10 @@ pub enum Packet {
     Done = 6,
     /// The receiver gives back `total` bytes of credit for `Eager` and `First`. With `WITHHELD`, it keeps some back.
     Credit = 7,
-    /// A short write of the body to address `tag` in the region with key `data`. `total` is remote CQ data; without `DATA` it is how
-    /// many bytes of the same write come behind this packet, for a transport that carries the whole write as one. Acknowledged by
-    /// `Acked`. `id` acknowledges, as `Acked` does: so many of its receiver's oldest short operations are done.
+    /// A short write of the body to address `tag` in the region with key `data`. `total` is remote CQ data; without
+    /// `DATA` it is how many bytes of the same write come behind this packet, for a transport that carries the whole
+    /// write as one. Acknowledged by `Acked`. `id` acknowledges, as `Acked` does: so many of its receiver's oldest
+    /// short operations are done.
     Write = 8,
     /// Offers a long write `id` of `total` bytes. The body is a list of `tag` remote pieces, and perhaps a `Remote`;
     /// `data` is remote CQ data. It goes on like an offered message: `Request`, `Segment`, `Done`.

@@ -111,7 +111,8 @@ impl Domain {
     ) -> Result<Arc<Domain>> {
         let attr = info.domain.as_ref().ok_or(Errno(FI_EINVAL))?;
         let auto = attr.progress == FI_PROGRESS_AUTO;
-        // Event queues belong to no domain, so any thread may read them at every threading level, and that drives these endpoints.
+        // Event queues belong to no domain, so any thread may read them at every threading level, and that drives these
+        // endpoints.
         let driven_by_eq = info.ep_type() == FI_EP_MSG || info.caps & FI_COLLECTIVE != 0;
         // The progress thread is one more caller.
         let crossed = auto || driven_by_eq || attr.threading != FI_THREAD_DOMAIN;

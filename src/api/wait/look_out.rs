@@ -50,7 +50,8 @@ impl LookOuts {
         Duration::from_nanos(self.next.load(Ordering::Relaxed))
     }
 
-    /// A wait took so long. If two threads end waits at once, one result is lost: the next look-out is a little too long or too short.
+    /// A wait took so long. If two threads end waits at once, one result is lost: the next look-out is a little too
+    /// long or too short.
     fn learn(&self, took: Duration) {
         let next = if took <= SOON { LONGEST } else { self.next() / 2 };
         let next = if next < LEAST { Duration::ZERO } else { next };

@@ -1,5 +1,6 @@
 //! fi_info: which fabric interfaces there are, what the library's environment variables mean, and why an interface is
-//! not offered; and what a help desk would ask of this machine. A plain client of `libfabric.so.1`: it shares the C types with the library, and no code.
+//! not offered; and what a help desk would ask of this machine. A plain client of `libfabric.so.1`: it shares the C
+//! types with the library, and no code.
 //!
 //! Here: from the command line to the output and the exit status. Options are in `options`, texts in `print`,
 //! `document` and `why`, the library in `ffi`, the check in `check`.

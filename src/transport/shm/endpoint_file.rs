@@ -199,7 +199,8 @@ pub(super) enum Removal {
     Removed,
     /// Another process is removing it, or has just done so.
     Busy,
-    /// Its owner has ended, but a peer's call of process_vm_readv or process_vm_writev still has the memory, and with it the lock.
+    /// Its owner has ended, but a peer's call of process_vm_readv or process_vm_writev still has the memory, and with
+    /// it the lock.
     Ending,
 }
 

@@ -201,8 +201,8 @@ mod model {
         check(Barrier::Both);
     }
 
-    /// Writes a turn, takes it back if it may, and sends a record. Says whether it was taken back. `looks`: at whether the turn was
-    /// read, which `seen` does not tell.
+    /// Writes a turn, takes it back if it may, and sends a record. Says whether it was taken back. `looks`: at whether
+    /// the turn was read, which `seen` does not tell.
     fn say(model: &Model, looks: bool) -> bool {
         // SAFETY: the turn is the sender's; loom proves it.
         model.turn.with_mut(|turn| unsafe { *turn = 1 });

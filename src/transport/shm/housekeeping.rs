@@ -59,8 +59,8 @@ impl ShmTransport {
         done
     }
 
-    /// Reads the lanes that are named, from the one on that had no turn the last time. If a cold one has none again, the hot ones,
-    /// which each poll reads first, have to wait for their turn as well.
+    /// Reads the lanes that are named, from the one on that had no turn the last time. If a cold one has none again,
+    /// the hot ones, which each poll reads first, have to wait for their turn as well.
     fn read_rung<S: Sink>(&mut self, sink: &mut S, budget: usize) -> usize {
         let first = self.rung.partition_point(|index| *index <= self.left_out);
         self.rung.rotate_left(first);
@@ -242,8 +242,8 @@ impl ShmTransport {
         }
     }
 
-    /// What ends with a peer: one context, if the endpoint that it was of is there, which is looked after from now on as if it had
-    /// sent something. None: that cannot be told now, for want of descriptors.
+    /// What ends with a peer: one context, if the endpoint that it was of is there, which is looked after from now on
+    /// as if it had sent something. None: that cannot be told now, for want of descriptors.
     fn loss_of(&mut self, peer: PeerId) -> Option<Loss> {
         let whole = self.peers.source(peer);
         let known = self.peers.get_mut(whole).filter(|_| whole != peer);

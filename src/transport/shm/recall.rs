@@ -142,8 +142,8 @@ impl Outbound {
         first?.is_carried_out().then_some(unread)
     }
 
-    /// A part of our last turn that the peer has not read. One that was carried out before, and stays behind others, is like a record of
-    /// that kind.
+    /// A part of our last turn that the peer has not read. One that was carried out before, and stays behind others, is
+    /// like a record of that kind.
     fn unread_part(&self, part: usize, judge: &mut impl FnMut(&Header, usize) -> Recall) -> Unread {
         let recall = self.said(part).map_or(Recall::Stop, |(words, body)| {
             Header::from_words(words).map_or(Recall::Leave, |header| judge(&header, body.len()))

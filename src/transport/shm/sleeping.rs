@@ -34,8 +34,9 @@ impl ShmTransport {
         quiet
     }
 
-    /// Announces the sleep of threads that share the descriptor: it is drained first, and the announcement stands though there is
-    /// something to poll (false). So as long as one of them sleeps, the descriptor is readable or senders know that they have to ring.
+    /// Announces the sleep of threads that share the descriptor: it is drained first, and the announcement stands
+    /// though there is something to poll (false). So as long as one of them sleeps, the descriptor is readable or
+    /// senders know that they have to ring.
     pub fn arm_among_others(&mut self) -> bool {
         if self.own.is_ours() {
             self.own.doorbell.drain();

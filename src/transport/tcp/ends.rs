@@ -59,8 +59,8 @@ impl TcpTransport {
         }
     }
 
-    /// Of a scalable endpoint one context has ended: the whole is connected with, as if a connection to it had broken, which finds
-    /// out whether it is there, and when it ends.
+    /// Of a scalable endpoint one context has ended: the whole is connected with, as if a connection to it had broken,
+    /// which finds out whether it is there, and when it ends.
     pub(super) fn look_after(&mut self, loss: Loss) {
         let Loss::OneContext { whole } = loss else { return };
         let Some(peer) = self.peers.get_mut(whole) else { return };

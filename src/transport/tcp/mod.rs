@@ -14,9 +14,9 @@
 //! nobody polls until then (`watched`). Deadlines are looked at now and then by polls, and by a timer while nobody polls
 //! (`deadlines`).
 //!
-//! **One peer.** An endpoint of FI_EP_MSG has the connection that its program asked for (`one_peer`), or that it was asked
-//! for at a passive endpoint (`passive`), with that program's data (`program_data`). What is told of one connection does not overtake what came
-//! before on others (`causes`). The rest is the same.
+//! **One peer.** An endpoint of FI_EP_MSG has the connection that its program asked for (`one_peer`), or that it was
+//! asked for at a passive endpoint (`passive`), with that program's data (`program_data`). What is told of one
+//! connection does not overtake what came before on others (`causes`). The rest is the same.
 //!
 //! **The end.** An endpoint that closes says so behind all that it has sent (`closing`). A connection that ends otherwise
 //! is broken; the peer is dialed to find out whether it lives (`ends`). What peers send is checked; bad bytes end their

@@ -1,5 +1,5 @@
-//! How the calls of a program become operations of an engine: flags and settings are looked up, peers found, and what cannot be is
-//! refused.
+//! How the calls of a program become operations of an engine: flags and settings are looked up, peers found, and what
+//! cannot be is refused.
 //!
 //! Knows no transport: the owner of a state has the engine too, and lends a closure that finds a peer. Called by the
 //! endpoints.

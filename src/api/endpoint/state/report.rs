@@ -187,8 +187,8 @@ impl EndpointState {
         }
     }
 
-    /// Reports an operation that waited for a counter and never began: it was cancelled, or refused for good. `counted`: a counter
-    /// of its own, which it has failed too.
+    /// Reports an operation that waited for a counter and never began: it was cancelled, or refused for good.
+    /// `counted`: a counter of its own, which it has failed too.
     #[cold]
     pub fn report_not_begun(&self, call: &Call, error: Errno, counted: Option<&Arc<Cntr>>) {
         let (op, kind) = match call {

@@ -4,10 +4,10 @@
 //! thread that finds nothing to do quiets the bell, announces its sleep to whatever may have news, and sleeps; news
 //! ring only if a sleep was announced. Several threads may wait for different things on one bell (counters have
 //! thresholds), so a ring stays on until each thread that was waiting has looked: `generation` and `behind` are for
-//! that. A program that polls the descriptor itself is known by fi_trywait: its thread is a `poller`, and `owed` the ring
-//! until it calls again. A peer that dies rings nobody, so while an operation waits for a peer the bell also rings by itself (`wind`).
-//! A child of fork shares the descriptors with its parent, and leaves them alone. Knows nothing of queues and counters.
-//! Called by `wait::block` and by whatever brings news.
+//! that. A program that polls the descriptor itself is known by fi_trywait: its thread is a `poller`, and `owed` the
+//! ring until it calls again. A peer that dies rings nobody, so while an operation waits for a peer the bell also rings
+//! by itself (`wind`). A child of fork shares the descriptors with its parent, and leaves them alone. Knows nothing of
+//! queues and counters. Called by `wait::block` and by whatever brings news.
 
 use super::look_out::LookOuts;
 use crate::abi::types::{FI_EINVAL, fi_wait_obj};

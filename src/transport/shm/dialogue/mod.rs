@@ -162,8 +162,8 @@ impl Dialogue {
         !self.is_ours() && which_of(self.word().load(Ordering::Acquire)) == self.next(position)
     }
 
-    /// Header and body of the part that `is_next`, and whether the turn goes on behind it. They are this side's until it is `heard`
-    /// and the next turn is written. None: what the word says cannot be.
+    /// Header and body of the part that `is_next`, and whether the turn goes on behind it. They are this side's until
+    /// it is `heard` and the next turn is written. None: what the word says cannot be.
     #[inline(always)]
     fn hear(&self) -> Option<([u64; 4], &[u8], bool)> {
         let word = self.word().load(Ordering::Relaxed);
@@ -202,8 +202,8 @@ impl Dialogue {
         }
     }
 
-    /// Takes back the parts of this side's last turn that the other side has not taken: its turn goes on behind those that were, or
-    /// is still to begin. The other side must not read now (`exclusion`).
+    /// Takes back the parts of this side's last turn that the other side has not taken: its turn goes on behind those
+    /// that were, or is still to begin. The other side must not read now (`exclusion`).
     fn unsay(&self, parts: Range<usize>) {
         let before = if self.is_open() { self.turn() } else { self.turn() - 1 };
         let Some(here) = self.lines_of(parts.start) else { return };
@@ -286,8 +286,8 @@ impl Dialogue {
         Some(unsafe { room.as_ptr().add(unit * UNIT) })
     }
 
-    /// Where the long body of such a packet goes: a turn of one part has two places, one behind the other. That of a first part leaves
-    /// what is behind it to the next.
+    /// Where the long body of such a packet goes: a turn of one part has two places, one behind the other. That of a
+    /// first part leaves what is behind it to the next.
     #[inline(never)]
     fn unit_for(&self, header: [u64; 4], len: usize) -> usize {
         match (header[0] as u8, header[2]) {
@@ -315,8 +315,8 @@ impl Dialogue {
         }
     }
 
-    /// Writes the next part, of this number in its turn, which this side `may_say`. `position`: that of the ring that goes the same
-    /// way. `fill` puts the body in its place. None if there is no room.
+    /// Writes the next part, of this number in its turn, which this side `may_say`. `position`: that of the ring that
+    /// goes the same way. `fill` puts the body in its place. None if there is no room.
     #[inline(always)]
     fn say(
         &self,

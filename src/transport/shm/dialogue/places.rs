@@ -1,8 +1,9 @@
 //! The two places for a long body of a turn, and whose processor has their lines.
 //!
-//! Two that answer each other with long bodies hand the lines of one place to and fro. But if a long body is answered with a brief
-//! turn, the other side's processor has its lines, and to write there again takes as long as to read. So the next one goes to the
-//! other place, and the lines of the first are taken back meanwhile, in polls that find nothing: by then the other side has read them.
+//! Two that answer each other with long bodies hand the lines of one place to and fro. But if a long body is answered
+//! with a brief turn, the other side's processor has its lines, and to write there again takes as long as to read. So
+//! the next one goes to the other place, and the lines of the first are taken back meanwhile, in polls that find
+//! nothing: by then the other side has read them.
 //!
 //! All of this is a guess of what a processor has, so nothing but time depends on it. Called by `Dialogue`.
 
@@ -28,8 +29,8 @@ impl Places {
         usize::from(self.given.load(Ordering::Relaxed) == bit(0))
     }
 
-    /// This side wrote so many bytes to a place. If the other side has the other place, too, the lines of that are taken back: they
-    /// lie at `other`.
+    /// This side wrote so many bytes to a place. If the other side has the other place, too, the lines of that are
+    /// taken back: they lie at `other`.
     pub(super) fn wrote(&self, place: usize, other: Option<*mut u8>, len: usize) {
         let has_lost_other = self.given.load(Ordering::Relaxed) & !bit(place) != 0;
         self.given.store(bit(place), Ordering::Relaxed);

@@ -1,8 +1,8 @@
 //! Room for the long turns of a dialogue: what does not fit its few lines lies behind the large ring of the lane that it is in.
 //!
-//! That ring is there soon where both sides send long bodies. Where one does, to be answered or acknowledged, the dialogue may be in
-//! the other's lane, and where one only reads, in its own. So who has lacked the room for some time makes it, or asks the other
-//! side to. Called by `outbound`.
+//! That ring is there soon where both sides send long bodies. Where one does, to be answered or acknowledged, the
+//! dialogue may be in the other's lane, and where one only reads, in its own. So who has lacked the room for some time
+//! makes it, or asks the other side to. Called by `outbound`.
 
 use super::super::outbound::Outbound;
 use super::{Dialogue, LONGEST};

@@ -42,8 +42,8 @@ pub(in super::super) fn is_said(header: &wire::Header) -> bool {
     }
 }
 
-/// Whether it is one of several packets with bytes that were read. As only a brief packet asks for them, their lines are all with the
-/// other side's processor.
+/// Whether it is one of several packets with bytes that were read. As only a brief packet asks for them, their lines
+/// are all with the other side's processor.
 #[inline(always)]
 fn is_answer_in_parts([first, _, behind, at]: [u64; 4]) -> bool {
     first as u8 == Packet::Reply as u8 && (behind > 0 || at > 0)
@@ -62,8 +62,8 @@ impl Outbound {
         self.dialogue.as_ref().is_some_and(|dialogue| dialogue.is_open())
     }
 
-    /// Writes the next part of the dialogue. Is given words and an address, so that on the way to the ring neither header nor body
-    /// need be in memory.
+    /// Writes the next part of the dialogue. Is given words and an address, so that on the way to the ring neither
+    /// header nor body need be in memory.
     ///
     /// # Safety
     /// `len` bytes are readable at `from`.

@@ -23,8 +23,8 @@ pub(in super::super) struct Speeds {
     /// none says that it is done, so the kernel's pace is another one there.
     reads: CopySpeed,
     kernel_reads: KernelPace,
-    /// The parts of long reads by turns, which take longer than those of messages: their lines come back to the sender only when it
-    /// writes there again.
+    /// The parts of long reads by turns, which take longer than those of messages: their lines come back to the sender
+    /// only when it writes there again.
     long_reads: CopySpeed,
 }
 

@@ -1,7 +1,7 @@
 //! The lines of a ring and the words of its control block, as records are written and read through them.
 //!
-//! Made by `Lane`, which keeps them mapped. Called through `Cells` by `ring`, through `ExclusionWords` by `exclusion`, and by those who
-//! fill and read records.
+//! Made by `Lane`, which keeps them mapped. Called through `Cells` by `ring`, through `ExclusionWords` by `exclusion`,
+//! and by those who fill and read records.
 
 use super::super::exclusion::ExclusionWords;
 use super::super::ring::{CELL, Cells, Form, HEADER_AT, Record, Size};

@@ -177,7 +177,8 @@ impl Outbound {
         }
         let len = body.len();
         let is_said = match header.packet {
-            // A long message is sent in parts because it is one that may be said (`is_sooner_sent`), whatever was pushed before it.
+            // A long message is sent in parts because it is one that may be said (`is_sooner_sent`), whatever was
+            // pushed before it.
             Packet::First => true,
             _ if is_rest => self.is_speaking(),
             _ => !self.several_in_a_row && is_said(header),

@@ -63,8 +63,8 @@ fn a_sender_that_starves_is_woken_though_it_has_moved_to_a_large_ring() {
     assert!(is_readable(sender.wake_fd()), "all {pushed} were read");
 }
 
-/// The engine refuses a packet of whom it does not know yet, and is to be asked again at once. If the sender takes records back just
-/// then, the packet lies there unseen, and its sender rings no more.
+/// The engine refuses a packet of whom it does not know yet, and is to be asked again at once. If the sender takes
+/// records back just then, the packet lies there unseen, and its sender rings no more.
 #[test]
 fn nobody_sleeps_on_what_could_not_be_read_again() {
     let dir = Dir::new();
