@@ -247,14 +247,6 @@ impl Av {
         scopes.find_map(|scope| store.find(scope, address)).map(fi_addr_t::from)
     }
 
-    /// The same for an address inserted with an authorization key.
-    pub fn find_with_key(&self, address: &[u8], key: fi_addr_t) -> Option<fi_addr_t> {
-        let slot = self.shape.key_slot(key)?;
-        let mut state = self.state.lock();
-        let scope = state.keys.scope(slot).ok()?;
-        state.store.find(scope, address).map(fi_addr_t::from)
-    }
-
     /// What a completion reports as the source: the identifier that the application gave the address, else its fi_addr.
     pub fn reported(&self, fi_addr: fi_addr_t) -> fi_addr_t {
         let index = self.shape.index(fi_addr);

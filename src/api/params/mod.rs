@@ -184,22 +184,6 @@ pub fn core_os_string(name: &str) -> Result<OsString> {
     }
 }
 
-/// A yes or no of the core. -FI_EINVAL (and a warning) when the text is neither.
-pub fn core_bool(name: &str) -> Result<bool> {
-    match core_get(name)? {
-        Value::Bool(value) => Ok(value),
-        Value::Text(_) | Value::Int(_) | Value::Size(_) => Err(Errno(FI_EINVAL)),
-    }
-}
-
-/// A number of the core. -FI_EINVAL (and a warning) when the text is none.
-pub fn core_int(name: &str) -> Result<i32> {
-    match core_get(name)? {
-        Value::Int(value) => Ok(value),
-        Value::Text(_) | Value::Bool(_) | Value::Size(_) => Err(Errno(FI_EINVAL)),
-    }
-}
-
 /// A size of the core. -FI_EINVAL (and a warning) when the text is none.
 pub fn core_size(name: &str) -> Result<usize> {
     match core_get(name)? {

@@ -72,10 +72,6 @@ fn addresses_belong_to_their_keys() {
     assert_eq!(fi_addr, [0, 1, NONE, NONE]);
     assert_eq!((av.find(b"a"), av.find(b"b")), (Some(0), None), "by the first key");
     assert_eq!(insert(&av, &["a"]), (Ok(1), vec![2]));
-    assert_eq!(
-        (av.find_with_key(b"a", one), av.find_with_key(b"a", other)),
-        (Some(0), Some(1))
-    );
     assert_eq!(av.find(b"a"), Some(2));
     let mut key = [0; 6];
     for (fi_addr, expected) in [(one, b"abcd\0\0"), (0, b"abcd\0\0"), (1, b"efgh\0\0")] {

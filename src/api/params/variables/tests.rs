@@ -41,14 +41,7 @@ fn shipped() -> String {
 /// `get`, `text` and `number` are the log's own ways to `params::get`, and `prefer_sysconfig` is read before there is
 /// one.
 fn is_read(source: &str, name: &str) -> bool {
-    let calls = [
-        "core_string(",
-        "core_os_string(",
-        "core_bool(",
-        "core_int(",
-        "core_size(",
-        "get(",
-    ];
+    let calls = ["core_string(", "core_os_string(", "core_size(", "get("];
     let with_another = ["text(get, ", "number(get, ", "get(Owner::CORE, "];
     let mut ways = calls.iter().chain(&with_another);
     ways.any(|call| source.contains(&format!("{call}\"{name}\"")))
