@@ -75,7 +75,7 @@ impl<R: Report> Sink for EngineSink<'_, R> {
         let (core, report) = (&mut *self.core, &mut *self.report);
         let landing = core.landings.remove(Id::from_bits(token));
         match landing {
-            Some(Landing::Direct(delivery)) => core.deliver(&delivery, None, report),
+            Some(Landing::Direct(delivery)) => core.report_message(&delivery, None, report),
             Some(Landing::Part { message, at }) => core.part_landed(message, at, buffer, report),
             Some(Landing::Remote { message }) => core.remote_landed(message, buffer.as_deref(), report),
             Some(Landing::Write { from, header, len }) => core.told_write_landed(from, &header, len, report),

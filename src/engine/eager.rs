@@ -93,7 +93,7 @@ impl Core {
         self.peer(from).allowed -= cost;
         self.repay_credit(from, cost);
         matched.iov.write(0, body);
-        self.deliver(
+        self.report_message(
             &Delivery::of_header(from, header, body.len(), &matched, None),
             None,
             report,
@@ -152,7 +152,7 @@ impl Core {
         let answer = (header.flags & flag::ACK != 0).then_some(header.id);
         let delivery = Delivery::of_header(from, header, len, matched, answer);
         if len == 0 || matched.iov.is_empty() {
-            self.deliver(&delivery, None, report);
+            self.report_message(&delivery, None, report);
             return Placement::Drop;
         }
         let token = self.landings.insert(Landing::Direct(delivery)).bits();

@@ -289,7 +289,7 @@ impl Core {
             return self.long_write_done(&message, long_write, report);
         }
         match &message.matched {
-            Some(matched) => self.deliver(&message.delivery(matched), None, report),
+            Some(matched) => self.report_message(&message.delivery(matched), None, report),
             None => self.answer(message.from, message.answer()),
         }
     }
@@ -319,7 +319,7 @@ impl Core {
         if message.complete() {
             let delivery = message.delivery(&matched);
             self.arrivals.remove(id);
-            return self.deliver(&delivery, None, report);
+            return self.report_message(&delivery, None, report);
         }
         message.matched = Some(matched);
         match message.phase {

@@ -114,7 +114,7 @@ impl<T: Transport> Engine<T> {
             let delivery = Delivery::of_header(from, &offer.header, offer.total, &offer.matched, None);
             let number = offer.header.id;
             self.core.matched_offers.pop_front();
-            self.core.deliver(&delivery, None, report);
+            self.core.report_message(&delivery, None, report);
             self.answer_done(from, number);
         }
     }

@@ -180,7 +180,7 @@ impl Core {
             .collect();
         for id in landings {
             if let Some(Landing::Direct(delivery)) = self.landings.remove(id) {
-                self.deliver(&delivery, Some(error), report);
+                self.report_message(&delivery, Some(error), report);
             }
         }
     }
@@ -203,7 +203,7 @@ impl Core {
             return;
         };
         if let Some(matched) = &message.matched {
-            self.deliver(&message.delivery(matched), Some(error), report);
+            self.report_message(&message.delivery(matched), Some(error), report);
         }
     }
 

@@ -173,7 +173,7 @@ impl Core {
     }
 
     /// Reports a matched message to the application, and answers its sender if that waits.
-    pub(super) fn deliver(&mut self, delivery: &Delivery, error: Option<Error>, report: &mut impl Report) {
+    pub(super) fn report_message(&mut self, delivery: &Delivery, error: Option<Error>, report: &mut impl Report) {
         let after = match delivery.multi {
             Some(multi) => self.piece_done(multi),
             None => AfterPiece::Nothing,

@@ -141,7 +141,7 @@ impl Core {
         };
         match done_or_not {
             Ok(result) => {
-                self.deliver(&delivery, None, report);
+                self.report_message(&delivery, None, report);
                 match (message.ack, task.form) {
                     (false, _) => {}
                     (true, Form::Base) => self.send_control(message.from, done_header(message.number)),
@@ -152,7 +152,7 @@ impl Core {
             Err(error) => {
                 // A buffer that is too short is reported as truncation; else the receive gets the atomic's error.
                 let error_here = (room >= task.len).then_some(error);
-                self.deliver(&delivery, error_here, report);
+                self.report_message(&delivery, error_here, report);
                 if message.ack {
                     self.send_control(message.from, done_failed(message.number, error));
                 }

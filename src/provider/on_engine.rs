@@ -1,7 +1,7 @@
 //! The providers of this library: their endpoints run on the engine, over a transport of the provider's.
 //!
 //! Owns what they have in common towards fi_getinfo: what the engine can do for any transport, and how an offer is fitted
-//! to what a program asked for. Knows no provider by name. Implemented in `shm`; `abi::built_in` makes C objects of it.
+//! to what a program asked for. Knows no provider by name. Implemented by `shm`, `tcp`, `verbs` and `auto`; `abi::built_in` makes C objects of it.
 
 use super::{Kind, Provider};
 use crate::abi::types::*;
