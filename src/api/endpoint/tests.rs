@@ -154,7 +154,7 @@ fn closing_a_region_waits_for_an_endpoint_before_anything_drives_that() {
         std::thread::scope(|scope| {
             let reader = scope.spawn(|| {
                 while !done.load(Ordering::Acquire) {
-                    let _ = cq.read(1, |_| ());
+                    let _ = cq.read_each(1, |_| ());
                 }
             });
             endpoint.enable().unwrap();

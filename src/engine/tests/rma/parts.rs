@@ -167,7 +167,7 @@ fn one_that_stops_being_counted_is_added_to_no_other() {
         let (mut bed, memory) = bed_with(Manner { late, ..manners()[0] });
         bed.rma(0, &write(&numbered(LEN))).unwrap();
         bed.settle();
-        let count = |bed: &Bed, counted| bed.nodes[1].regions.change(KEY, |region| region.watched = counted);
+        let count = |bed: &Bed, counted| bed.nodes[1].regions.change(KEY, |region| region.counted = counted);
         count(&bed, true);
         bed.world.borrow_mut().manner.depth = 1;
         bed.rma(0, &write(&numbered(LEN))).unwrap();
