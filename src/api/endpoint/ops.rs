@@ -256,6 +256,11 @@ pub(super) fn start(endpoint: &dyn EndpointOps) -> Result<()> {
     // First of all: closing a region must wait for whoever drives the endpoint from then on.
     memory.join(&me);
     let mut state = endpoint.lock_state();
+    if state.enabled {
+        drop(state);
+        memory.leave(&me, || ()); // another thread has enabled it meanwhile
+        return Ok(());
+    }
     state.enabled = true;
     state.peers.hold_keys();
     state.memory = Some(memory.clone());
