@@ -217,6 +217,7 @@ class Imb:
 
     JOBS = {  # title: program, column of the figure, unit, to what it is multiplied
         "PingPong": ("IMB-MPI1", 2, "ns", 1e3),
+        "PingPing": ("IMB-MPI1", 2, "ns", 1e3),
         "Uniband": ("IMB-MPI1", 2, "GB/s", 1e-3),
         "Allreduce": ("IMB-MPI1", 4, "ns", 1e3),
         "Unidir_put": ("IMB-RMA", 2, "ns", 1e3),
