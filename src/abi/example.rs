@@ -1,5 +1,5 @@
-//! A whole provider, to start from: what docs/adding.md tells in words. Its endpoints are those of one process, over the
-//! transport `loopback`. The test below goes through the C ABI, from fi_getinfo to a message and its completions.
+//! A whole provider, to start from: what docs/adding.md tells in words. Its endpoints are those of one process, over
+//! the transport `loopback`. The test below goes through the C ABI, from fi_getinfo to a message and its completions.
 //!
 //! A real one has its transport in `transport`, this part in `provider`, and a line in `built_in`.
 

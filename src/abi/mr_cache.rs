@@ -1,8 +1,8 @@
 //! fi_open("mr_cache"): an application's own memory monitor, offered to the registration cache.
 //!
-//! The kernel tells this core's cache what memory goes (`transport::verbs::cache`), and plug-ins bring caches of their own.
-//! So a monitor is accepted, never started, and what it reports goes nowhere. Open MPI offers one and takes a refusal for a
-//! fault. Called by `open`.
+//! The kernel tells this core's cache what memory goes (`transport::verbs::cache`), and plug-ins bring caches of their
+//! own. So a monitor is accepted, never started, and what it reports goes nowhere. Open MPI offers one and takes a
+//! refusal for a fault. Called by `open`.
 
 use super::lacking;
 use super::layout::version;

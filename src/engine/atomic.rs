@@ -99,8 +99,8 @@ fn one(atomic: &Atomic, part: &RemotePart, id: u32) -> Header {
 }
 
 impl<T: Transport> Engine<T> {
-    /// The most bytes that an atomic of this form can work on. It goes in one packet, also where messages of its length are
-    /// offered.
+    /// The most bytes that an atomic of this form can work on. It goes in one packet, also where messages of its length
+    /// are offered.
     pub fn atomic_limit(&self, form: Form) -> usize {
         let most = self.core.limits.max_body.saturating_sub(LIST);
         match form {

@@ -1,8 +1,9 @@
-//! Buffers that are used again: for bytes of unexpected messages, and for what is read or atomically changed here for a peer.
+//! Buffers that are used again: for bytes of unexpected messages, and for what is read or atomically changed here for a
+//! peer.
 //!
 //! A program that receives late has many such messages at once, and windows of long reads have as many answers. glibc's
-//! allocator gives their pages back to the kernel when they are freed, and touching them again takes longer than copying the
-//! bytes. Called by whatever places bytes in the engine's own memory.
+//! allocator gives their pages back to the kernel when they are freed, and touching them again takes longer than
+//! copying the bytes. Called by whatever places bytes in the engine's own memory.
 
 use std::collections::VecDeque;
 

@@ -8,10 +8,10 @@
 //!
 //! A sender without credit waits while the receiver returns all of it, which needs only that the receiver makes
 //! progress. If the receiver has said that it withholds credit, the sender offers its messages by `Rendezvous`. These
-//! cost the receiver a small entry each and are limited by `Config::in_flight`, so receives can still match all messages in
-//! order. Answers (`Segment`, `Request`, `Done`, `Credit`) need no credit, since the memory for them exists already. So
-//! every packet is taken, every lane flows as long as both sides make progress, and what waits is waiting for a receive
-//! that the application has not posted.
+//! cost the receiver a small entry each and are limited by `Config::in_flight`, so receives can still match all
+//! messages in order. Answers (`Segment`, `Request`, `Done`, `Credit`) need no credit, since the memory for them exists
+//! already. So every packet is taken, every lane flows as long as both sides make progress, and what waits is waiting
+//! for a receive that the application has not posted.
 
 use super::peer::Malformed;
 use super::port::PeerId;

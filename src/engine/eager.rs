@@ -101,8 +101,8 @@ impl Core {
         true
     }
 
-    /// The whole message has come, and no posted receive matches. By value, so that the header of a message that matches one
-    /// stays in registers.
+    /// The whole message has come, and no posted receive matches. By value, so that the header of a message that
+    /// matches one stays in registers.
     #[inline(never)]
     fn keep_eager(&mut self, from: PeerId, mut header: Header, body: &[u8]) {
         let header = keep_in_registers(&mut header);

@@ -148,8 +148,8 @@ impl<T: Transport> Engine<T> {
         }
     }
 
-    /// A message was pushed: asks the transport how the one that is now the first of the queue goes best, which may depend on
-    /// what was pushed before it.
+    /// A message was pushed: asks the transport how the one that is now the first of the queue goes best, which may
+    /// depend on what was pushed before it.
     pub(super) fn judge_first(&mut self, to: PeerId) {
         if let Some(len) = self.core.first_to_judge(to) {
             self.judge(to, len);
@@ -179,8 +179,8 @@ impl<T: Transport> Engine<T> {
         self.core.outgoing.insert(Outgoing::all_pushed(send));
     }
 
-    /// Queues an operation, and starts it if nothing to this peer is queued before it. `untold`: nobody is told of its end, so
-    /// the program may never call again, and the operation is refused if it cannot start now.
+    /// Queues an operation, and starts it if nothing to this peer is queued before it. `untold`: nobody is told of its
+    /// end, so the program may never call again, and the operation is refused if it cannot start now.
     pub(super) fn queue(
         &mut self,
         to: PeerId,
@@ -211,8 +211,8 @@ impl<T: Transport> Engine<T> {
         Ok(())
     }
 
-    /// Whether an operation of whose end nobody is told must start now or be refused. Err: it cannot start now. False: the
-    /// connection has taken long already, and may take longer, so it is queued as any other.
+    /// Whether an operation of whose end nobody is told must start now or be refused. Err: it cannot start now. False:
+    /// the connection has taken long already, and may take longer, so it is queued as any other.
     #[cold]
     fn must_start_at_once(&mut self, to: PeerId, report: &mut impl Report) -> Result<bool, Refused> {
         let is_clear = |engine: &mut Engine<T>| engine.core.peer(to).queue.is_empty();
@@ -279,8 +279,8 @@ impl<T: Transport> Engine<T> {
         self.core.cancel(receive, report)
     }
 
-    /// Cancels all the application's receives and discards the messages for others, unless a message is being written into one.
-    /// Returns whether it did.
+    /// Cancels all the application's receives and discards the messages for others, unless a message is being written
+    /// into one. Returns whether it did.
     pub fn give_up_receives(&mut self, report: &mut impl Report) -> bool {
         let given_up = self.core.give_up_receives(report);
         self.push_all(report);
@@ -329,8 +329,8 @@ impl<T: Transport> Engine<T> {
         self.more_to_push || !self.core.calls.is_empty() || !self.core.acks_later.is_empty()
     }
 
-    /// Whether any operation or receive is outstanding, or an answer that a peer waits for: it may lack memory, and nobody tells
-    /// when there is some again.
+    /// Whether any operation or receive is outstanding, or an answer that a peer waits for: it may lack memory, and
+    /// nobody tells when there is some again.
     pub fn unfinished(&self) -> bool {
         let posted = self.posted() + self.core.collective.posted_len();
         self.busy() || self.in_flight() + posted + self.core.streams.len() > 0
@@ -346,8 +346,8 @@ impl<T: Transport> Engine<T> {
         self.core.outgoing.len() + self.core.unacked
     }
 
-    /// How often this peer was lost, and why the last time. A caller that keeps state about a peer sees by a change that
-    /// it is a new instance, or knows nothing of what was under way.
+    /// How often this peer was lost, and why the last time. A caller that keeps state about a peer sees by a change
+    /// that it is a new instance, or knows nothing of what was under way.
     pub fn losses(&self, peer: PeerId) -> (u32, Error) {
         let known = self.core.peers.get(peer as usize);
         known.map_or((0, Error::PeerGone), |peer| (peer.losses, peer.last_loss))

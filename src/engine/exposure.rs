@@ -1,8 +1,9 @@
 //! Memory that peers may fetch from: asked of the transport once for each operation, and given back when that is over.
 //!
-//! The transport may have to register the memory (`Exposed::id`), so a packet that finds no room keeps what it was given
-//! for the next try. Whatever ends the operation puts `Call::Unexpose` in `Core::calls`, as `Core` does not know the
-//! transport. Called by `rma_packets` and `rma`, whose packets carry what it answers, and by all that ends operations.
+//! The transport may have to register the memory (`Exposed::id`), so a packet that finds no room keeps what it was
+//! given for the next try. Whatever ends the operation puts `Call::Unexpose` in `Core::calls`, as `Core` does not know
+//! the transport. Called by `rma_packets` and `rma`, whose packets carry what it answers, and by all that ends
+//! operations.
 
 use super::deliver::ANSWERS;
 use super::endpoint::Engine;

@@ -1,9 +1,10 @@
 //! The memory of a peer that is known to be there: it has taken writes of ours, or the transport sees it registered.
 //!
 //! A write that need not be delivered could be reported as soon as it has left, but if its target then refused it, no
-//! completion could say so. So the first write to some memory is reported when the target has acknowledged it; those that
-//! follow to the same memory are reported early, without hearing from the target. A key names one region without gaps, so
-//! all between two places that were written is there too. The first refusal, as of a region that was closed, forgets all.
+//! completion could say so. So the first write to some memory is reported when the target has acknowledged it; those
+//! that follow to the same memory are reported early, without hearing from the target. A key names one region without
+//! gaps, so all between two places that were written is there too. The first refusal, as of a region that was closed,
+//! forgets all.
 //!
 //! Called by `short_op`, and by `rma` for what the transport sees.
 

@@ -1,12 +1,13 @@
 //! Reads, writes and atomics that the transport does in a peer's memory, as a card does (`port::OneSided`).
 //!
-//! Whether an endpoint works so is settled when it is made: `Core::one_sided` says which operations are the transport's,
-//! and it gets every one of them. They go through the peer's queue like everything else, so that they keep their place
-//! among messages; the transport takes them from its front, as many as it likes at once. A peer that cannot be reached so
-//! (`Get::Unsupported`) is asked with packets, by the ways of `rma` and `atomic`.
+//! Whether an endpoint works so is settled when it is made: `Core::one_sided` says which operations are the
+//! transport's, and it gets every one of them. They go through the peer's queue like everything else, so that they keep
+//! their place among messages; the transport takes them from its front, as many as it likes at once. A peer that cannot
+//! be reached so (`Get::Unsupported`) is asked with packets, by the ways of `rma` and `atomic`.
 //!
-//! Atomics that the target's processor executes are in order with copies only once they are answered, so copies wait for
-//! them (`Holds::COPIES`). Called by `rma`, `atomic`, `outgoing` and `pushing`, and by `deliver` for what has completed.
+//! Atomics that the target's processor executes are in order with copies only once they are answered, so copies wait
+//! for them (`Holds::COPIES`). Called by `rma`, `atomic`, `outgoing` and `pushing`, and by `deliver` for what has
+//! completed.
 
 use super::endpoint::Engine;
 use super::next_packet::{NextPacket, Purpose};
@@ -157,7 +158,8 @@ impl Outgoing {
 }
 
 impl Core {
-    /// The operation at the front of the queue, if it is the transport's. The outer None: it is not; the inner: it must wait.
+    /// The operation at the front of the queue, if it is the transport's. The outer None: it is not; the inner: it must
+    /// wait.
     pub(super) fn next_native(&self, to: PeerId, id: Id, outgoing: &Outgoing) -> Option<Option<NextPacket>> {
         let native = match &outgoing.op {
             OutgoingOp::Write(_) | OutgoingOp::Read(_) => self.one_sided.copies,

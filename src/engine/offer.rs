@@ -1,8 +1,8 @@
 //! The fast path of a message that is offered and fetched, where the transport fetches at once.
 //!
-//! The sender offers it without queueing it. The receiver, if a receive is posted, fetches it when the poll that brought
-//! the offer is over, and answers. Whatever is not as simple as that goes the way of `rendezvous`. Called by `endpoint`,
-//! and by `rendezvous` and `peer_death` for what was matched in a poll that is not over.
+//! The sender offers it without queueing it. The receiver, if a receive is posted, fetches it when the poll that
+//! brought the offer is over, and answers. Whatever is not as simple as that goes the way of `rendezvous`. Called by
+//! `endpoint`, and by `rendezvous` and `peer_death` for what was matched in a poll that is not over.
 
 use super::endpoint::Engine;
 use super::message::{Delivery, Message, Phase, done_header};

@@ -31,8 +31,8 @@ pub enum Tell {
     Counters,
     /// Queue and counter.
     Queue,
-    /// Of a shared context's receive: as `Counters` where the queue takes only what asks for it, else as `Queue`. Which queue it
-    /// is shows when a message is there.
+    /// Of a shared context's receive: as `Counters` where the queue takes only what asks for it, else as `Queue`. Which
+    /// queue it is shows when a message is there.
     ByQueue,
     /// Neither: the part of this library that started the operation, which knows it by its context.
     Own,

@@ -89,7 +89,8 @@ pub(super) struct Outgoing {
     pub kind: MessageKind,
     pub stage: Stage,
     pub level: CompletionLevel,
-    /// A write that may be reported once it has left. `level` says nothing of operations on memory, which are all acknowledged.
+    /// A write that may be reported once it has left. `level` says nothing of operations on memory, which are all
+    /// acknowledged.
     pub ends_when_left: bool,
     pub fence: bool,
     pub tell: Tell,

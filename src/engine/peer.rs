@@ -79,8 +79,8 @@ pub(super) struct Peer {
     pub sooner_sent: bool,
     /// `Transport::is_far`, as it was when something to it was queued last.
     pub far: bool,
-    /// A push to it has failed, so the transport will report it gone. Until then it may still answer operations that were
-    /// ended with an error although they had arrived.
+    /// A push to it has failed, so the transport will report it gone. Until then it may still answer operations that
+    /// were ended with an error although they had arrived.
     pub ending: bool,
     /// It left packets unread without polling: short operations are copied by the kernel (`recall`).
     pub not_polling: bool,

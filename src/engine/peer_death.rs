@@ -45,8 +45,8 @@ impl Core {
     }
 
     /// A peer violated the protocol. Its later packets cannot be trusted, so it is treated as dead until the transport
-    /// reports it gone. What waits for it ends when the transport has let go of it (`shunned_ends`), after this poll. One that
-    /// is being lost only answers what has failed meanwhile.
+    /// reports it gone. What waits for it ends when the transport has let go of it (`shunned_ends`), after this poll.
+    /// One that is being lost only answers what has failed meanwhile.
     #[cold]
     pub(super) fn shun(&mut self, id: PeerId) {
         if self.peer(id).ending {

@@ -1,7 +1,7 @@
 //! Lists of remote pieces in packets, and the lookup from addresses and keys to memory of registered regions.
 //!
-//! Memory that was looked up must not be kept beyond one call of the engine, as a region may be closed between two calls;
-//! a lease may.
+//! Memory that was looked up must not be kept beyond one call of the engine, as a region may be closed between two
+//! calls; a lease may.
 
 use super::op::{Error, RemoteIov, RemotePart};
 use super::peer::Malformed;

@@ -1,7 +1,8 @@
-//! Pushing what waits in the queues of peers, each in its turn, and the calls of the transport that `Core` has asked for.
+//! Pushing what waits in the queues of peers, each in its turn, and the calls of the transport that `Core` has asked
+//! for.
 //!
-//! `Core` says which packet of a peer is next and what became of it; here is only how it is given to the transport. Called by
-//! `Engine::progress`, and after a call that has queued something.
+//! `Core` says which packet of a peer is next and what became of it; here is only how it is given to the transport.
+//! Called by `Engine::progress`, and after a call that has queued something.
 
 use super::endpoint::Engine;
 use super::next_packet::{NextPacket, Purpose};

@@ -1,10 +1,10 @@
-//! The fast path of a peer's reads: they are answered out of the memory itself when the poll is over, if nothing else has come
-//! from the peer behind them.
+//! The fast path of a peer's reads: they are answered out of the memory itself when the poll is over, if nothing else
+//! has come from the peer behind them.
 //!
-//! If something has, it may change that memory, so they are answered with copies that are made first (`Reply`). While a peer
-//! has such reads, it is off its fast path (`Detours`), so that whatever comes from it makes those copies. A transport whose
-//! peers work on this memory directly keeps them from it until the answer (`Sink::is_to_answer`). Called by
-//! `rma_fast`, `deliver`, `endpoint` and `peer_death`.
+//! If something has, it may change that memory, so they are answered with copies that are made first (`Reply`). While a
+//! peer has such reads, it is off its fast path (`Detours`), so that whatever comes from it makes those copies. A
+//! transport whose peers work on this memory directly keeps them from it until the answer (`Sink::is_to_answer`).
+//! Called by `rma_fast`, `deliver`, `endpoint` and `peer_death`.
 
 use super::endpoint::Engine;
 use super::peer::Detours;
@@ -44,7 +44,8 @@ impl AtHand {
 }
 
 impl Core {
-    /// Answers a peer's read when the poll is over; with a copy, if other answers are still owed to the peer, which go first.
+    /// Answers a peer's read when the poll is over; with a copy, if other answers are still owed to the peer, which go
+    /// first.
     #[inline]
     pub(super) fn answer_after_poll(&mut self, from: PeerId, read: ReadAtHand) {
         if self.at_hand.is_nothing() {

@@ -221,8 +221,8 @@ impl Core {
         })
     }
 
-    /// Cancels all posted receives of the application, and discards the messages that wait for one. False if a message is being
-    /// written into a receive, which cannot be stopped: then nothing was cancelled.
+    /// Cancels all posted receives of the application, and discards the messages that wait for one. False if a message
+    /// is being written into a receive, which cannot be stopped: then nothing was cancelled.
     #[cold]
     pub(super) fn give_up_receives(&mut self, report: &mut impl Report) -> bool {
         let filled = |message: &Message| message.kind != MessageKind::Collective && message.matched.is_some();

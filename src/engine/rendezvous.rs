@@ -64,7 +64,8 @@ impl Core {
         })
     }
 
-    /// The fast path of most offers: the whole packet lies in the transport. False: nothing was done, and `place` follows.
+    /// The fast path of most offers: the whole packet lies in the transport. False: nothing was done, and `place`
+    /// follows.
     #[inline(never)]
     pub(super) fn take_offer(&mut self, from: PeerId, header: &Header, body: &[u8], report: &mut impl Report) -> bool {
         // An offer is answered in any case, so ACK asks for nothing more.
@@ -188,8 +189,8 @@ impl Core {
         peer.crossing = offered.is_some_and(|offered| offered.to == from && offered.stage == Stage::Offered);
     }
 
-    /// Whether a get of a message is to be over when the call returns, though it need not: its sender is busy with ours, and would
-    /// not help. Only where gets can be.
+    /// Whether a get of a message is to be over when the call returns, though it need not: its sender is busy with
+    /// ours, and would not help. Only where gets can be.
     pub(super) fn is_fetched_alone(&self, owner: GetOwner, from: PeerId) -> bool {
         let crosses = self.peers.get(from as usize).is_some_and(|peer| peer.crossing);
         crosses && matches!(owner, GetOwner::Message(_)) && self.limits_to(from).gets_at_once > 0

@@ -1,10 +1,10 @@
 //! Reads and writes of a peer's memory, as their initiator sees them.
 //!
 //! A short write is one packet with its bytes, and is acknowledged by count (`short_op`). A long write is several such
-//! packets, or offered, and then goes on like a message whose receive is a region (`rendezvous`). A read has a number and
-//! is answered with the bytes, or with leave to fetch them (`replies`). The target performs short operations in order.
-//! Messages and atomics wait until the long operations before them have completed. What cannot be pushed at once is
-//! queued, and its packets are made by `rma_packets`.
+//! packets, or offered, and then goes on like a message whose receive is a region (`rendezvous`). A read has a number
+//! and is answered with the bytes, or with leave to fetch them (`replies`). The target performs short operations in
+//! order. Messages and atomics wait until the long operations before them have completed. What cannot be pushed at once
+//! is queued, and its packets are made by `rma_packets`.
 
 use super::endpoint::Engine;
 use super::next_packet::NextPacket;
@@ -68,8 +68,8 @@ impl<T: Transport> Engine<T> {
         self.start_rma(rma, report)
     }
 
-    /// Does the operation directly in the target's memory and reports its completion, if the transport can. False: nothing
-    /// happened.
+    /// Does the operation directly in the target's memory and reports its completion, if the transport can. False:
+    /// nothing happened.
     #[inline(always)]
     pub fn try_direct_rma(&mut self, rma: &Rma, report: &mut impl Report) -> bool {
         let done = rma.local.len() == rma.remote.len() && self.rma_direct(rma);
@@ -192,15 +192,16 @@ impl<T: Transport> Engine<T> {
         }
     }
 
-    /// How many of the peer's operations a write to it acknowledges along. All, where an `Acked` of its own would cost a call of
-    /// the system; none, where packets may be taken back, as by shared memory.
+    /// How many of the peer's operations a write to it acknowledges along. All, where an `Acked` of its own would cost
+    /// a call of the system; none, where packets may be taken back, as by shared memory.
     #[inline(always)]
     fn acks_along(&self, to: PeerId) -> u32 {
         if !T::PUSHES_LATER {
             return 0;
         }
         let far = self.core.peers.get(to as usize).filter(|peer| peer.far || !T::TWO_WAYS);
-        // A refusal that waits to be pushed counts the operations before it, so those must not be acknowledged separately.
+        // A refusal that waits to be pushed counts the operations before it, so those must not be acknowledged
+        // separately.
         let far = far.filter(|peer| peer.control.is_empty());
         let rma = far.and_then(|peer| peer.rma.as_ref()).filter(|rma| !rma.acks_each);
         let acks = rma.map_or(0, |rma| rma.acks);
@@ -326,8 +327,8 @@ impl<T: Transport> Engine<T> {
     }
 }
 
-/// The notice for the packet of a short operation, by which it may be gathered with others until the engine polls. None: nobody
-/// is told of the operation's end, so nobody may poll, and the packet must not wait for that.
+/// The notice for the packet of a short operation, by which it may be gathered with others until the engine polls.
+/// None: nobody is told of the operation's end, so nobody may poll, and the packet must not wait for that.
 #[inline(always)]
 pub(super) fn answered(inject: bool, tell: Tell) -> Option<Notice> {
     (!untold(inject, tell)).then_some(Notice::ANSWERED)

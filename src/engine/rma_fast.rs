@@ -35,7 +35,8 @@ impl Core {
     pub(super) fn take_access(&mut self, from: PeerId, header: &Header, body: &[u8], report: &mut impl Report) -> bool {
         if self.at_hand.is_of(from) {
             if header.packet == Packet::Read {
-                // The first of these reads passed the checks below, and nothing but reads has come from this peer since.
+                // The first of these reads passed the checks below, and nothing but reads has come from this peer
+                // since.
                 return self.take_next_read(from, header, body, report);
             }
             self.copy_reads_at_hand();

@@ -1,5 +1,5 @@
-//! The packets of reads, writes and atomics that are queued: which goes next, what it carries, and what it means that it has
-//! gone. A write goes in one packet, in several, or is offered.
+//! The packets of reads, writes and atomics that are queued: which goes next, what it carries, and what it means that
+//! it has gone. A write goes in one packet, in several, or is offered.
 //!
 //! Called by `outgoing` and `pushing`, which know when a packet may go; what is not queued is pushed by `rma`.
 
@@ -138,8 +138,8 @@ impl Core {
         }
     }
 
-    /// Whether a write in parts is reported when its last part has left. Not if a part was refused, though its memory may be
-    /// known again by now.
+    /// Whether a write in parts is reported when its last part has left. Not if a part was refused, though its memory
+    /// may be known again by now.
     fn is_told_unheard(&self, to: PeerId, outgoing: &Outgoing) -> bool {
         let OutgoingOp::Write(remote_side) = &outgoing.op else {
             return false;
@@ -155,9 +155,9 @@ impl Core {
         rma.is_some_and(|rma| rma.refused_part.is_some())
     }
 
-    /// How many bytes of a write go with its next packet, behind a list of its remote pieces. None: they are offered. A write
-    /// goes in parts only to known memory, so that one that is refused has written nothing; and only if its target is not to
-    /// report it.
+    /// How many bytes of a write go with its next packet, behind a list of its remote pieces. None: they are offered. A
+    /// write goes in parts only to known memory, so that one that is refused has written nothing; and only if its
+    /// target is not to report it.
     fn next_part(&self, to: PeerId, outgoing: &Outgoing, remote_side: &RemoteSide) -> Option<usize> {
         let (limits, list) = (self.limits_to(to), remote_side.list());
         let small_only = self.peers.get(to as usize).is_some_and(|peer| peer.small_packets_only);
@@ -185,7 +185,8 @@ impl Core {
         with_remote(header, &remote_side.iov(outgoing.tag, outgoing.len))
     }
 
-    /// A packet of the RMA or atomic operation at the front of the queue was pushed: the only one, or a part of a write.
+    /// A packet of the RMA or atomic operation at the front of the queue was pushed: the only one, or a part of a
+    /// write.
     pub(super) fn operation_started(&mut self, to: PeerId, id: Id, packet: &NextPacket, report: &mut impl Report) {
         let (header, short_read) = (&packet.header, self.limits_to(to).short_read());
         let Some(outgoing) = self.outgoing.get_mut(id) else {
@@ -232,7 +233,8 @@ impl Core {
         }
     }
 
-    /// The packet of an atomic was pushed: its operands are no longer needed, and one on a tagged receive has cost credit.
+    /// The packet of an atomic was pushed: its operands are no longer needed, and one on a tagged receive has cost
+    /// credit.
     fn atomic_started(&mut self, to: PeerId, id: Id, header: &Header) {
         let Some(outgoing) = self.outgoing.get_mut(id) else {
             return;

@@ -17,11 +17,11 @@ use super::wire::{Header, Packet, flag};
 use crate::util::regions::Rights;
 use std::collections::VecDeque;
 
-/// Acknowledgements that nobody waits for are put off until there are so many: a peer may have no more operations in flight
-/// than `Config::in_flight`.
+/// Acknowledgements that nobody waits for are put off until there are so many: a peer may have no more operations in
+/// flight than `Config::in_flight`.
 const MOST_PUT_OFF: u64 = 64;
-/// They also go after so many polls in a row that have found nothing. A program that answers a write with a write has written
-/// by then, which acknowledges along; and where each packet is a call of the system, many go in one.
+/// They also go after so many polls in a row that have found nothing. A program that answers a write with a write has
+/// written by then, which acknowledges along; and where each packet is a call of the system, many go in one.
 const IDLE_POLLS: u32 = 32;
 /// They go after so many polls in any case: a fence of the peer's may wait for them while others send all the time.
 const MOST_POLLS: u32 = 1024;
@@ -86,13 +86,14 @@ pub(super) struct ExposedRead {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ToldParts {
     bytes: usize,
-    /// Which part comes next: its key, its address, and the bytes from there to the end. By that it is known, as parts of a
-    /// region that has stopped being counted are not told of, the last among them.
+    /// Which part comes next: its key, its address, and the bytes from there to the end. By that it is known, as parts
+    /// of a region that has stopped being counted are not told of, the last among them.
     next: (u64, u64, u64),
 }
 
 impl ToldParts {
-    /// Another part has come, of `len` bytes, and `behind` are to come after it. Returns the bytes of the write if that is none.
+    /// Another part has come, of `len` bytes, and `behind` are to come after it. Returns the bytes of the write if that
+    /// is none.
     pub(super) fn add(&mut self, header: &Header, len: usize, behind: u64) -> Option<usize> {
         let (key, addr) = (header.data, header.tag);
         let before = match self.next == (key, addr, behind.saturating_add(len as u64)) {
@@ -125,8 +126,8 @@ pub(super) struct RmaPeer {
     pub acks_due: bool,
     /// The peer is in `Core::acks_later`.
     pub acks_later: bool,
-    /// One of them was a write to a region whose accesses are counted, which may be closed by whoever hears of it. So the peer
-    /// must wait for the acknowledgement of each further write there.
+    /// One of them was a write to a region whose accesses are counted, which may be closed by whoever hears of it. So
+    /// the peer must wait for the acknowledgement of each further write there.
     pub acks_each: bool,
     pub replies: VecDeque<Reply>,
     /// The bytes in `replies`.
@@ -223,8 +224,9 @@ impl Core {
         self.wake(to);
     }
 
-    /// A peer's short write is done. An acknowledgement that nobody waits for is put off until one is waited for, or there is
-    /// nothing else to do. `counted`: somebody hears of each access to that region, and may close it then (FI_MR_SINGLE_USE).
+    /// A peer's short write is done. An acknowledgement that nobody waits for is put off until one is waited for, or
+    /// there is nothing else to do. `counted`: somebody hears of each access to that region, and may close it then
+    /// (FI_MR_SINGLE_USE).
     #[inline]
     pub(super) fn ack_write(&mut self, to: PeerId, header: &Header, counted: bool) {
         let rma = self.peer(to).rma_mut();

@@ -1,9 +1,9 @@
 //! Reads and writes of this endpoint's memory by its peers.
 //!
-//! Each access looks up all its pieces before it touches the first byte. The transport places a short write to one piece
-//! directly in the region, at once or by a lease; all other operations are executed when their whole packet is here.
-//! While one of them is still landing, later packets of the peer wait in the transport, so short operations and messages
-//! keep their order. A long write goes on as a `message` whose receive is a region.
+//! Each access looks up all its pieces before it touches the first byte. The transport places a short write to one
+//! piece directly in the region, at once or by a lease; all other operations are executed when their whole packet is
+//! here. While one of them is still landing, later packets of the peer wait in the transport, so short operations and
+//! messages keep their order. A long write goes on as a `message` whose receive is a region.
 
 use super::deliver::ANSWERS;
 use super::message::{Landing, Message, Phase, data, done_header};

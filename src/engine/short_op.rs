@@ -183,7 +183,8 @@ impl Core {
         self.short_op_started(to, short);
     }
 
-    /// The transport has flushed: writes to known memory, that it had gathered, have left, but for those that it `holds_back`.
+    /// The transport has flushed: writes to known memory, that it had gathered, have left, but for those that it
+    /// `holds_back`.
     #[cold]
     pub(super) fn have_left(&mut self, mut holds_back: impl FnMut(PeerId) -> bool, report: &mut impl Report) {
         let peers = &mut self.peers;

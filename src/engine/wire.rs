@@ -37,8 +37,8 @@ pub enum Packet {
     /// Reads `total` bytes from address `tag` in the region with key `data`. Answered by `Reply`, `Exposed` or a failed
     /// `Done`.
     Read = 10,
-    /// Bytes that operation `id` asked for, from offset `total` on; `data` more come behind this packet. The reader knows how
-    /// many, so that is for a transport that carries the whole answer as one.
+    /// Bytes that operation `id` asked for, from offset `total` on; `data` more come behind this packet. The reader
+    /// knows how many, so that is for a transport that carries the whole answer as one.
     Reply = 11,
     /// The reader `id` may fetch the bytes itself: the body is a `Remote`. With `ACK` the reader answers `Got` with the
     /// same `tag` and `data`.
@@ -59,8 +59,8 @@ pub enum Packet {
 }
 
 impl Packet {
-    /// Whether it answers an operation of its receiver's. Answers have no order with what their sender asks for: that may
-    /// be done before they are read.
+    /// Whether it answers an operation of its receiver's. Answers have no order with what their sender asks for: that
+    /// may be done before they are read.
     #[inline(always)]
     pub const fn is_answer(self) -> bool {
         use Packet::{Acked, Credit, Done, Exposed, Got, Reply, Request};
@@ -74,9 +74,9 @@ pub mod flag {
     pub const TAGGED: u8 = 1 << 0;
     /// `data` is remote CQ data.
     pub const DATA: u8 = 1 << 1;
-    /// The sender waits for `Done` until the message is in the application's memory (FI_DELIVERY_COMPLETE). With `Write`
-    /// it waits for `Acked`; without, that may take a while. With `Acked`: further writes there may be refused, so each is
-    /// to be waited for.
+    /// The sender waits for `Done` until the message is in the application's memory (FI_DELIVERY_COMPLETE). With
+    /// `Write` it waits for `Acked`; without, that may take a while. With `Acked`: further writes there may be refused,
+    /// so each is to be waited for.
     pub const ACK: u8 = 1 << 2;
     /// With `Done` and `Acked`: the operation failed; `data` is a refusal code (`pieces`).
     pub const FAILED: u8 = 1 << 3;

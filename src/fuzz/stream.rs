@@ -1,5 +1,5 @@
-//! What strangers say to an endpoint of provider tcp, from the first byte on: to its listener, as peers, and through a whole
-//! engine, which sends, receives and works on memory meanwhile.
+//! What strangers say to an endpoint of provider tcp, from the first byte on: to its listener, as peers, and through a
+//! whole engine, which sends, receives and works on memory meanwhile.
 //!
 //! An input begins with a byte of circumstances; then it is a list of steps, as for `packets`.
 

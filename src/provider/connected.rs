@@ -25,8 +25,8 @@ pub trait Connected: OnEngine {
     /// The transport of an endpoint that waits for `Connects::connect`.
     fn open_connected(shared: &Arc<Self::Shared>, info: &Info) -> Result<Self::ConnectedTransport>;
 
-    /// The transport of an endpoint that was opened for a request, which it takes; it waits for `Connects::accept`. An error
-    /// leaves the request, to be answered another time.
+    /// The transport of an endpoint that was opened for a request, which it takes; it waits for `Connects::accept`. An
+    /// error leaves the request, to be answered another time.
     fn answer(
         shared: &Arc<Self::Shared>,
         info: &Info,

@@ -1,4 +1,5 @@
-//! What a provider says whose card sends datagrams too: endpoints of FI_EP_DGRAM without an engine, besides connected ones.
+//! What a provider says whose card sends datagrams too: endpoints of FI_EP_DGRAM without an engine, besides connected
+//! ones.
 //!
 //! Implemented by providers; `abi::built_in` makes C objects of it.
 

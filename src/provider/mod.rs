@@ -3,7 +3,8 @@
 //! - `registry`: the providers in their order; `filter`: FI_PROVIDER; `external`: which plug-in files are tried;
 //! - `getinfo`: fi_getinfo over all of them;
 //! - `on_engine`: what the providers of this library have in common; `connected`, `datagrams`, `direct`: what those say
-//!   besides that have connected endpoints, datagrams, or cards that need no engine; `settings`: how they read variables;
+//!   besides that have connected endpoints, datagrams, or cards that need no engine; `settings`: how they read
+//!   variables;
 //! - `shm`, `tcp`, `verbs`, `auto`: these providers.
 //!
 //! Knows `api` for the values it trades in and `sys` for the loader; what is C about a plug-in lives in `abi::plugin`.

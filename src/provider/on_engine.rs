@@ -1,7 +1,8 @@
 //! The providers of this library: their endpoints run on the engine, over a transport of the provider's.
 //!
-//! Owns what they have in common towards fi_getinfo: what the engine can do for any transport, and how an offer is fitted
-//! to what a program asked for. Knows no provider by name. Implemented by `shm`, `tcp`, `verbs` and `auto`; `abi::built_in` makes C objects of it.
+//! Owns what they have in common towards fi_getinfo: what the engine can do for any transport, and how an offer is
+//! fitted to what a program asked for. Knows no provider by name. Implemented by `shm`, `tcp`, `verbs` and `auto`;
+//! `abi::built_in` makes C objects of it.
 
 use super::{Kind, Provider};
 use crate::abi::types::*;
@@ -19,8 +20,8 @@ use crate::engine::port::Limits;
 use crate::util::user::IOV_LIMIT;
 use std::sync::Arc;
 
-/// A provider of this library, as one value: what it is called, what it offers, how its addresses look, and how an endpoint
-/// gets its transport. The engine and the objects of `api` do all else.
+/// A provider of this library, as one value: what it is called, what it offers, how its addresses look, and how an
+/// endpoint gets its transport. The engine and the objects of `api` do all else.
 pub trait OnEngine: Send + Sync + 'static {
     type Transport: EndpointTransport + 'static;
 
@@ -48,8 +49,8 @@ pub trait OnEngine: Send + Sync + 'static {
         judge_all(Self::NAME, &self.offers(), query)
     }
 
-    /// Puts source, destination and their format into an answer that was made of an offer. An error: the offer is none for
-    /// the addresses that are asked for.
+    /// Puts source, destination and their format into an answer that was made of an offer. An error: the offer is none
+    /// for the addresses that are asked for.
     fn address(&self, answer: &mut Info, query: &Query) -> Result<()>;
 
     /// How the addresses of a domain's vectors look that was opened for an answer with this format.

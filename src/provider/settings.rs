@@ -35,7 +35,8 @@ pub(super) fn size(found: Found) -> Option<usize> {
     }
 }
 
-/// A number that the user set of a provider. In place of one that is out of range the nearest is taken, and the log tells.
+/// A number that the user set of a provider. In place of one that is out of range the nearest is taken, and the log
+/// tells.
 pub(super) fn within(provider: &'static str, name: &str, found: Found, range: RangeInclusive<usize>) -> Option<usize> {
     let number = match found {
         Ok(Value::Size(size)) => i128::try_from(size).ok()?,

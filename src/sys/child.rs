@@ -1,5 +1,5 @@
-//! Children of fork, for tests. What other tests of the process hold at the fork stays held in a child for ever, but the
-//! locks that fork waits for, as in a program that has opened the library.
+//! Children of fork, for tests. What other tests of the process hold at the fork stays held in a child for ever, but
+//! the locks that fork waits for, as in a program that has opened the library.
 
 /// A child process that runs some work and exits, with 0 if it returned. One that hangs is ended after five minutes.
 pub struct Child(libc::pid_t);

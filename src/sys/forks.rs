@@ -53,8 +53,8 @@ fn generation() -> u32 {
     GENERATION.load(Ordering::Relaxed)
 }
 
-/// What the kernel and a device keep for one process. A child of fork leaves its copy alone, as ending it there would end
-/// what the parent has.
+/// What the kernel and a device keep for one process. A child of fork leaves its copy alone, as ending it there would
+/// end what the parent has.
 pub struct OfProcess<T> {
     value: ManuallyDrop<T>,
     process: Process,
@@ -105,7 +105,8 @@ fn watch() {
     });
 }
 
-/// Each thread that finds the work undone does it. A `Once` that another thread was in at a fork would never end in the child.
+/// Each thread that finds the work undone does it. A `Once` that another thread was in at a fork would never end in the
+/// child.
 pub(super) fn at_least_once(done: &AtomicBool, work: impl FnOnce()) {
     if !done.load(Ordering::Acquire) {
         work();

@@ -7,8 +7,8 @@
 //! again.
 //!
 //! While one is made, /dev/shm is locked (flock), so that two processes don't make one each under different names.
-//! Anybody may hold that lock for ever, so nobody waits long for it. Without it two are made only if somebody also takes
-//! the usual name and gives it back at the right moment.
+//! Anybody may hold that lock for ever, so nobody waits long for it. Without it two are made only if somebody also
+//! takes the usual name and gives it back at the right moment.
 //!
 //! Knows nothing of what the files are. Called by `provider::shm`, `api::av` and `transport::shm`.
 

@@ -4,8 +4,9 @@ use core::ops::Range;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 
-/// Whether all of this memory is mapped, private, and of no file: so nobody but this process, by a call that names these
-/// addresses, can put other pages there. Reads the list of all mappings up to there, some microseconds for a dozen.
+/// Whether all of this memory is mapped, private, and of no file: so nobody but this process, by a call that names
+/// these addresses, can put other pages there. Reads the list of all mappings up to there, some microseconds for a
+/// dozen.
 pub fn is_private_anonymous(memory: &Range<usize>) -> bool {
     File::open("/proc/self/maps").is_ok_and(|maps| says_so(BufReader::new(maps), memory))
 }

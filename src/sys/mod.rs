@@ -9,7 +9,8 @@
 //! - Waiting: `epoll`, `eventfd`, `timerfd`, `datagram` (waking by a path), `clock`.
 //! - Memory of this process: `mappings` (what there is), `userfaultfd` (what goes).
 //! - Limits: `open_files` (how many descriptors there may be), `locked_memory`.
-//! - Networks: `stream` (bytes through sockets), `interfaces`, `card` (what is behind one), `rdma` (RDMA devices and connections).
+//! - Networks: `stream` (bytes through sockets), `interfaces`, `card` (what is behind one), `rdma` (RDMA devices and
+//!   connections).
 //! - Others: `dl` (the dynamic loader), `resolve` (names of hosts), `child` (children of fork, in tests).
 //!
 //! Knows nothing of libfabric. Called by `abi`, `provider`, `api` and `transport`.

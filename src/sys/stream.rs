@@ -96,8 +96,8 @@ pub fn send(socket: BorrowedFd<'_>, head: &[u8], next: &[u8], part: &Part<'_>) -
     counted(unsafe { libc::sendmsg(socket.as_raw_fd(), &message, flags) })
 }
 
-/// Receives into `first` until that is full, then into `rest`. 0: the other side sends no more. `WouldBlock`: nothing is
-/// there.
+/// Receives into `first` until that is full, then into `rest`. 0: the other side sends no more. `WouldBlock`: nothing
+/// is there.
 pub fn receive(socket: BorrowedFd<'_>, first: First<'_>, rest: &mut [u8]) -> io::Result<usize> {
     let mut pieces = Pieces::new();
     match first {

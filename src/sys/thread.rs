@@ -1,5 +1,5 @@
-//! Threads of the library's own, which end before what they work for. Knows nothing of what they do. Called by `api` and
-//! `transport`.
+//! Threads of the library's own, which end before what they work for. Knows nothing of what they do. Called by `api`
+//! and `transport`.
 
 use super::forks::Process;
 use core::cell::Cell;
@@ -55,8 +55,8 @@ impl Thread {
     }
 }
 
-/// While it lives, the calling thread gets no signals but those of its own faults, and so do threads that it starts, for
-/// ever: an application's handlers run in the application's threads.
+/// While it lives, the calling thread gets no signals but those of its own faults, and so do threads that it starts,
+/// for ever: an application's handlers run in the application's threads.
 struct Blocked(libc::sigset_t);
 
 impl Blocked {

@@ -1,10 +1,10 @@
 //! Who is told when memory of this process is unmapped, moved or emptied: a userfaultfd (userfaultfd(2)).
 //!
 //! Memory is watched by registering it for write protection and protecting nothing, so no access to it ever waits. What
-//! waits is a call that takes pages away: munmap, mremap, brk, a mapping over it, madvise with MADV_DONTNEED, MADV_FREE or
-//! MADV_REMOVE returns when somebody has read of it here. So **who reads must not do any of these**, nor wait for anybody
-//! who may: neither allocate nor free. The kernel does not tell of MADV_GUARD_INSTALL (Linux 6.13), nor of a file that
-//! is shortened; so watch what `mappings::is_private_anonymous` says yes to.
+//! waits is a call that takes pages away: munmap, mremap, brk, a mapping over it, madvise with MADV_DONTNEED, MADV_FREE
+//! or MADV_REMOVE returns when somebody has read of it here. So **who reads must not do any of these**, nor wait for
+//! anybody who may: neither allocate nor free. The kernel does not tell of MADV_GUARD_INSTALL (Linux 6.13), nor of a
+//! file that is shortened; so watch what `mappings::is_private_anonymous` says yes to.
 //!
 //! Children of fork have no descriptor, and nothing of theirs is watched. Called by `transport`.
 
@@ -99,10 +99,11 @@ pub struct Userfaultfd {
 }
 
 impl Userfaultfd {
-    /// Needs no privilege from Linux 5.11 on, unless a sandbox forbids the call. Machines on which it can't protect against
-    /// writing (before 5.7, or 6.10 on ARM) have none.
+    /// Needs no privilege from Linux 5.11 on, unless a sandbox forbids the call. Machines on which it can't protect
+    /// against writing (before 5.7, or 6.10 on ARM) have none.
     pub fn open() -> io::Result<Userfaultfd> {
-        // Faults within system calls would need a privilege; here no access ever faults. Before 5.11 there is no such flag.
+        // Faults within system calls would need a privilege; here no access ever faults. Before 5.11 there is no such
+        // flag.
         let opened = open(UFFD_USER_MODE_ONLY).or_else(|error| match error.raw_os_error() {
             Some(libc::EINVAL) => open(0),
             _ => Err(error),
@@ -145,9 +146,9 @@ impl Userfaultfd {
 
     /// Whether everything that had gone when this was called has been read of.
     ///
-    /// munmap makes addresses free for other threads before it is read of, so having read all that there is to read does not
-    /// say it. But the kernel protects nothing while memory is changing (EAGAIN), from before the first page goes until it
-    /// has been read of; so this asks for something that changes nothing, of a page of our own.
+    /// munmap makes addresses free for other threads before it is read of, so having read all that there is to read
+    /// does not say it. But the kernel protects nothing while memory is changing (EAGAIN), from before the first page
+    /// goes until it has been read of; so this asks for something that changes nothing, of a page of our own.
     pub fn is_settled(&self) -> bool {
         let mut nothing = UffdioWriteprotect {
             range: (&self.probe.memory()).into(),

@@ -1,9 +1,9 @@
 //! Who has something to do: a mark for each, and lists of those that are marked.
 //!
-//! A reader that drives many takes its list and drives those alone. Whoever finds work sets the mark: who looks at many at
-//! once, or a call that leaves something to be done later. A mark may be on several lists, as one endpoint is driven by
-//! several queues. No mark is lost: one that is set while its owner is driven puts it on the list again, and one that is
-//! set while a reader sleeps wakes the reader. Knows nobody; used by `api::progress`, set by transports too.
+//! A reader that drives many takes its list and drives those alone. Whoever finds work sets the mark: who looks at many
+//! at once, or a call that leaves something to be done later. A mark may be on several lists, as one endpoint is driven
+//! by several queues. No mark is lost: one that is set while its owner is driven puts it on the list again, and one
+//! that is set while a reader sleeps wakes the reader. Knows nobody; used by `api::progress`, set by transports too.
 
 use super::mutex::{Mutex, lock};
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -32,8 +32,8 @@ impl Ready {
         self.set();
     }
 
-    /// Whether its descriptor was found readable since the last call. Whoever is driven for the mark sees it, as the list
-    /// orders both.
+    /// Whether its descriptor was found readable since the last call. Whoever is driven for the mark sees it, as the
+    /// list orders both.
     #[inline]
     pub fn take_readable(&self) -> bool {
         self.readable.load(Ordering::Relaxed) && self.readable.swap(false, Ordering::Relaxed)

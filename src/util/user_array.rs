@@ -1,4 +1,5 @@
-//! The application's array that a call fills: entries of some words, and beside each, if it is asked for, one word more.
+//! The application's array that a call fills: entries of some words, and beside each, if it is asked for, one word
+//! more.
 //!
 //! A completion queue has it for the length of a read. The one `unsafe` of its users is at the making: whoever makes a
 //! `UserArray` promises that the memory stays valid until the call that it belongs to has returned.
@@ -96,8 +97,8 @@ impl UserArray {
         true
     }
 
-    /// Volatile, so that an entry is copied word by word, as it was written a moment ago: a processor that reads two words at
-    /// once which were written one after the other waits until both writes have reached its cache.
+    /// Volatile, so that an entry is copied word by word, as it was written a moment ago: a processor that reads two
+    /// words at once which were written one after the other waits until both writes have reached its cache.
     ///
     /// # Safety
     /// There is room for one more entry of more than `at` words.

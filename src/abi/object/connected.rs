@@ -65,7 +65,8 @@ pub(super) unsafe fn open_connected<P: Connected>(
     Ok((info, transport, connection))
 }
 
-/// The handle of the request that an endpoint is opened for. None: for nobody; then it may get the address of a passive endpoint.
+/// The handle of the request that an endpoint is opened for. None: for nobody; then it may get the address of a passive
+/// endpoint.
 ///
 /// # Safety
 /// As for `Openings::open`.

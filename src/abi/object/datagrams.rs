@@ -1,5 +1,5 @@
-//! What a domain opens of a provider whose card sends datagrams: endpoints of FI_EP_DGRAM, and vectors of which the card
-//! must know the addresses, besides all that `direct` opens.
+//! What a domain opens of a provider whose card sends datagrams: endpoints of FI_EP_DGRAM, and vectors of which the
+//! card must know the addresses, besides all that `direct` opens.
 //!
 //! One op table for each provider. Called by C.
 

@@ -1,7 +1,7 @@
 //! FI_QUEUE_WORK, FI_CANCEL_WORK, FI_FLUSH_WORK and FI_TRIGGER: C's descriptions of deferred work become that of `api`.
 //!
-//! All that a description says is copied; its address remains the name that FI_CANCEL_WORK takes. Called by `domain` and
-//! `posting`.
+//! All that a description says is copied; its address remains the name that FI_CANCEL_WORK takes. Called by `domain`
+//! and `posting`.
 
 use super::atomic::{self, vector};
 use super::descriptors::{Buffers, Given, note};

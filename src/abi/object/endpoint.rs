@@ -1,8 +1,8 @@
 //! fid_ep: an endpoint of any transport, a context of a scalable one, a shared receive context, and aliases of all.
 //!
-//! What differs is behind `EndpointOps`. Here are the op tables for binding, control, options and names, which are the same
-//! for all kinds, as `any` finds the endpoint whatever it is. The data calls (`messaging`, `rma`, `atomic`, `collective`) are
-//! compiled for each kind. Called by C, and by whoever opens an endpoint.
+//! What differs is behind `EndpointOps`. Here are the op tables for binding, control, options and names, which are the
+//! same for all kinds, as `any` finds the endpoint whatever it is. The data calls (`messaging`, `rma`, `atomic`,
+//! `collective`) are compiled for each kind. Called by C, and by whoever opens an endpoint.
 
 use super::{Object, av, cntr, cq, eq, head, mc, mr, size_status, status, stx};
 use crate::abi::lacking;

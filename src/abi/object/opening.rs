@@ -47,7 +47,8 @@ pub(super) unsafe extern "C" fn open_endpoint2<O: Openings>(
 /// Gives C what `open` makes for an info.
 ///
 /// # Safety
-/// A live domain of ours, an info of fi_getinfo's or of an event's, and a place for a pointer; each pointer may be null.
+/// A live domain of ours, an info of fi_getinfo's or of an event's, and a place for a pointer; each pointer may be
+/// null.
 pub(super) unsafe fn opened(
     domain: *mut fid_domain,
     info: *mut fi_info,

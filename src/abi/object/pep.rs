@@ -47,8 +47,8 @@ impl<P: Connected> Tables<P> {
     };
 }
 
-/// The passive endpoints that are open, with their providers: an active endpoint may get the address of one, and names it
-/// by its fid.
+/// The passive endpoints that are open, with their providers: an active endpoint may get the address of one, and names
+/// it by its fid.
 static OPEN: Lock<Vec<(usize, &str)>> = Lock::new(Vec::new());
 
 /// For `abi::process`.

@@ -1,5 +1,6 @@
 //! Requests to connect, as programs hold them: fi_info::handle of an FI_CONNREQ event, until fi_endpoint or fi_reject
-//! takes the request, or its passive endpoint is closed. An fi_endpoint that fails leaves it, to be tried again or rejected.
+//! takes the request, or its passive endpoint is closed. An fi_endpoint that fails leaves it, to be tried again or
+//! rejected.
 //!
 //! A handle is looked up by its address and never followed, as a program may name one that is gone. fi_dupinfo and
 //! fi_freeinfo leave it alone, by fi_getinfo(3). Called by `pep`, which adds and rejects, and by `connected`.
@@ -61,8 +62,8 @@ pub(super) fn add(pep: usize, request: impl Any + Send) -> usize {
     address
 }
 
-/// Takes the request behind a handle. -FI_EINVAL: there is none, or it is another provider's. `pep`: the passive endpoint
-/// that it must have come to, if that matters.
+/// Takes the request behind a handle. -FI_EINVAL: there is none, or it is another provider's. `pep`: the passive
+/// endpoint that it must have come to, if that matters.
 pub(super) fn take<R: 'static>(handle: usize, pep: Option<usize>) -> Result<R> {
     let mut guard = requests();
     let requests = guard.get_or_insert_default();
@@ -71,7 +72,8 @@ pub(super) fn take<R: 'static>(handle: usize, pep: Option<usize>) -> Result<R> {
     Ok(request)
 }
 
-/// Has `answer` make something of the request behind a handle, as `take`. What it leaves of an error is behind the handle again.
+/// Has `answer` make something of the request behind a handle, as `take`. What it leaves of an error is behind the
+/// handle again.
 pub(super) fn answer<R: Send + 'static, T>(
     handle: usize,
     answer: impl FnOnce(&mut Option<R>) -> Result<T>,

@@ -1,7 +1,7 @@
 //! Socket addresses that are strings (FI_ADDR_STR): `fi_sockaddr_in://10.0.0.1:7000`, `fi_sockaddr_in6://[::1]:7000`.
 //!
-//! A vector keeps them as socket addresses, so its provider's transport never meets a string. The provider calls `place`
-//! and `uri` for the addresses of infos and endpoints.
+//! A vector keeps them as socket addresses, so its provider's transport never meets a string. The provider calls
+//! `place` and `uri` for the addresses of infos and endpoints.
 
 use super::kind::{AddressKind, Layout};
 use super::socket::SocketAddr;

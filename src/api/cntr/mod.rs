@@ -51,8 +51,8 @@ pub struct Cntr {
     endpoints: Attached,
     wait: Wait,
     flags: AtomicU64,
-    /// What the program itself has added to the value, by fi_cntr_set too, which makes no poll set ready. Its lock is held while
-    /// such a change is made.
+    /// What the program itself has added to the value, by fi_cntr_set too, which makes no poll set ready. Its lock is
+    /// held while such a change is made.
     by_hand: OptLock<u64>,
     /// The numbers that fi_trywait saw last, by thread.
     tried: OptLock<Marks>,

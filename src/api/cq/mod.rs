@@ -177,8 +177,9 @@ impl Cq {
         self.queue.lock().is_overrun()
     }
 
-    /// fi_cq_read and fi_cq_readfrom: fills the array with entries, oldest first, and says with how many. -FI_EAGAIN: there
-    /// are none; -FI_EAVAIL: an error is next. A read of 0 entries drives the endpoints and says whether there are any.
+    /// fi_cq_read and fi_cq_readfrom: fills the array with entries, oldest first, and says with how many. -FI_EAGAIN:
+    /// there are none; -FI_EAVAIL: an error is next. A read of 0 entries drives the endpoints and says whether there
+    /// are any.
     #[inline(always)]
     pub fn read(&self, array: UserArray) -> Result<usize> {
         if array.left() > 0

@@ -19,7 +19,8 @@ struct Line {
 }
 
 impl Line {
-    /// Has the counter set `due` at the least threshold of its line, or sets it if that was reached before the counter knew.
+    /// Has the counter set `due` at the least threshold of its line, or sets it if that was reached before the counter
+    /// knew.
     fn announce(&self, due: &Arc<Due>) {
         let first = self.waiting.first_key_value();
         let least = first.map(|((threshold, _), _)| *threshold);

@@ -223,7 +223,8 @@ impl Deferred {
         }
     }
 
-    /// The numbers of an endpoint's operations that were started here with this context and have not ended, in no order.
+    /// The numbers of an endpoint's operations that were started here with this context and have not ended, in no
+    /// order.
     fn started(&self, endpoint: usize, context: Context) -> Vec<Context> {
         let state = self.state.lock();
         let meant = |flight: &Flight| flight.endpoint == endpoint && flight.context == context;
@@ -315,9 +316,9 @@ pub fn trigger(endpoint: &dyn EndpointOps, call: &Call, cntr: &Arc<Cntr>, thresh
     })
 }
 
-/// fi_cancel: of what the endpoint has, of a deferred receive that was started, or else of operations with FI_TRIGGER that
-/// have not been started. If there are none with this context, the endpoint's answer stands: -FI_ENOENT, or that it can take
-/// nothing back.
+/// fi_cancel: of what the endpoint has, of a deferred receive that was started, or else of operations with FI_TRIGGER
+/// that have not been started. If there are none with this context, the endpoint's answer stands: -FI_ENOENT, or that
+/// it can take nothing back.
 pub fn cancel(endpoint: &dyn EndpointOps, context: Context) -> Result<()> {
     let Err(answer) = endpoint.cancel(ReceiveOf::Program(context)) else {
         return Ok(());

@@ -1,7 +1,7 @@
 //! FI_PROGRESS_AUTO: the thread that drives a domain's endpoints, and sleeps while they have nothing to do.
 //!
-//! Those that need not be polled are found by one look (`progress::Marked`). Knows endpoints as `Progress` only. The thread
-//! starts with the first endpoint that is enabled, and ends with the domain. Called by `domain` and `endpoint`.
+//! Those that need not be polled are found by one look (`progress::Marked`). Knows endpoints as `Progress` only. The
+//! thread starts with the first endpoint that is enabled, and ends with the domain. Called by `domain` and `endpoint`.
 
 use super::errno::{Errno, Result};
 use super::progress::{Marked, Progress, Watch};

@@ -166,8 +166,8 @@ impl<O: Owners> EndpointCore<O> {
         self.progressed();
     }
 
-    /// `progress` for callers other than the read of a queue. Another reporter leaves that the only caller of the engine's
-    /// own, so that an empty poll is one function.
+    /// `progress` for callers other than the read of a queue. Another reporter leaves that the only caller of the
+    /// engine's own, so that an empty poll is one function.
     #[cold]
     pub(super) fn progress_apart(&mut self) {
         self.engine.progress(&mut &mut self.pending);

@@ -8,7 +8,8 @@
 //! - `ops`: what all kinds do besides data transfer (bind, enable, options, close);
 //! - `host`, `engine_core`: the engine behind its lock, and how its completions are reported, for all kinds;
 //! - `state`: what the application bound and set, and how a call becomes an operation of the engine;
-//! - `bindings`: the queues and counters, `completion_entry`: what an entry says; `peers`: between fi_addr_t and the transport's numbers;
+//! - `bindings`: the queues and counters, `completion_entry`: what an entry says; `peers`: between fi_addr_t and the
+//!   transport's numbers;
 //! - `alias`, `stx`, `scalable`: fi_ep_alias, shared transmit contexts, scalable endpoints;
 //! - `shared_rx`, `lanes`: shared receive contexts, and their several transports as one;
 //! - `connection`: the one peer of an FI_EP_MSG endpoint; `direct`: endpoints whose card does what the engine would;
@@ -97,12 +98,12 @@ pub trait EndpointTransport: Transport + core::marker::Send {
         None
     }
 
-    /// Called when the endpoint is enabled. A transport that need not be polled to find out whether there is something to
-    /// do keeps the mark. It sets it, or its `wake_fd` becomes readable, whenever there is, and though nobody called `arm`:
-    /// when something has come, when there is room again after `Push::Full`, when a connection has news, when it is time
-    /// for something, when a push or a poll leaves something (its budget was used up, or the engine refused a packet). If
-    /// `Ready::take_readable`, a poll sees to the descriptor, so that it is readable no longer. False: `poll` must be
-    /// called to find out.
+    /// Called when the endpoint is enabled. A transport that need not be polled to find out whether there is something
+    /// to do keeps the mark. It sets it, or its `wake_fd` becomes readable, whenever there is, and though nobody called
+    /// `arm`: when something has come, when there is room again after `Push::Full`, when a connection has news, when it
+    /// is time for something, when a push or a poll leaves something (its budget was used up, or the engine refused a
+    /// packet). If `Ready::take_readable`, a poll sees to the descriptor, so that it is readable no longer. False:
+    /// `poll` must be called to find out.
     fn watched_by(&mut self, _mark: &Arc<Ready>) -> bool {
         false
     }

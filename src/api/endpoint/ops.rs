@@ -124,8 +124,8 @@ pub trait EndpointOps: Messaging + Rma + Atomics + Send + Sync + 'static {
         state.bindings.bind_cq(cq, flags)
     }
 
-    /// `flags`: the kinds of operation that the counter counts. Those that the endpoint begins by itself may be counted from
-    /// later than fi_enable on: Sandia OpenSHMEM binds such counters to an endpoint that is enabled.
+    /// `flags`: the kinds of operation that the counter counts. Those that the endpoint begins by itself may be counted
+    /// from later than fi_enable on: Sandia OpenSHMEM binds such counters to an endpoint that is enabled.
     fn bind_cntr(&self, cntr: &Arc<Cntr>, flags: u64) -> Result<()> {
         let me = self.as_progress();
         let mut state = self.lock_state();
@@ -297,8 +297,8 @@ fn drive(endpoint: &dyn EndpointOps, driver: &Driver, me: &Arc<dyn Progress>) ->
     }
 }
 
-/// Detaches an endpoint from all that drives it, and unbinds everything but its address vector. `end`: what then waits for
-/// those who are still in a call, if the endpoint ends with it.
+/// Detaches an endpoint from all that drives it, and unbinds everything but its address vector. `end`: what then waits
+/// for those who are still in a call, if the endpoint ends with it.
 pub(super) fn stop(endpoint: &dyn EndpointOps, end: impl FnOnce()) {
     // A collective carrier is driven until its scalable endpoint is closed.
     let mut state = endpoint.lock_state();
@@ -342,8 +342,8 @@ pub(super) trait Sleeper: Progress {
     fn arm_self(&self) -> bool;
     fn own_fd(&self) -> Option<RawFd>;
 
-    /// `Progress::arm` for readers of a queue. With FI_PROGRESS_AUTO peers wake the domain's thread, and its completions
-    /// wake whoever waits for them.
+    /// `Progress::arm` for readers of a queue. With FI_PROGRESS_AUTO peers wake the domain's thread, and its
+    /// completions wake whoever waits for them.
     fn arm_for_readers(&self, domain: &Domain) -> bool {
         domain.driver.is_some() || self.arm_self()
     }

@@ -1,8 +1,8 @@
 //! The registered memory of a domain: its regions, and the endpoints and counters that have to do with them.
 //!
-//! Endpoints are known here from fi_enable to the end of fi_close: closing a region waits until each of them has left its current
-//! call, and a counter that is bound to a region drives them all, since peers may access the region through any of
-//! them. Called by `mr`, `deferred` and `endpoint`.
+//! Endpoints are known here from fi_enable to the end of fi_close: closing a region waits until each of them has left
+//! its current call, and a counter that is bound to a region drives them all, since peers may access the region through
+//! any of them. Called by `mr`, `deferred` and `endpoint`.
 
 use crate::abi::types::*;
 use crate::api::cntr::Cntr;
@@ -117,8 +117,8 @@ impl Memory {
         self.endpoints_made.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// Adds a region and returns its key: the provider's, if it chose one. -FI_ENOKEY: the key that the program chose is
-    /// taken.
+    /// Adds a region and returns its key: the provider's, if it chose one. -FI_ENOKEY: the key that the program chose
+    /// is taken.
     pub fn add(&self, region: Region, wanted: u64, own: Option<u64>) -> Result<u64> {
         if let Some(key) = own {
             return self.regions.add_as(region, key).ok_or(Errno(FI_ENOKEY as i32));
@@ -152,8 +152,8 @@ impl Memory {
         driven.endpoints.push(endpoint.clone());
     }
 
-    /// fi_close of an endpoint that may have been enabled. `end` waits for those who are in a call of it: until then they may
-    /// be working on a region.
+    /// fi_close of an endpoint that may have been enabled. `end` waits for those who are in a call of it: until then
+    /// they may be working on a region.
     pub fn leave(&self, endpoint: &Arc<dyn Progress>, end: impl FnOnce()) {
         let take = |from: &mut Vec<Arc<dyn Progress>>| {
             let same = |other: &Arc<dyn Progress>| core::ptr::addr_eq(Arc::as_ptr(other), Arc::as_ptr(endpoint));

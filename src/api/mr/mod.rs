@@ -1,7 +1,7 @@
 //! Registered memory: what stands behind a fid_mr.
 //!
-//! A region is a record for remote access: where, how much, which rights. The records are `util::regions`'; here is what
-//! the application may do with one. A provider whose card must know memory has a `registrar` besides. Called by
+//! A region is a record for remote access: where, how much, which rights. The records are `util::regions`'; here is
+//! what the application may do with one. A provider whose card must know memory has a `registrar` besides. Called by
 //! `abi::object`.
 //!
 //! - `memory`: all regions of a domain, and the endpoints and counters that have to do with them.

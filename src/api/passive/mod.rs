@@ -15,12 +15,12 @@ use std::sync::Arc;
 pub trait Listener: Send + 'static {
     type Request: Request;
 
-    /// fi_listen: from now on requests may come. `backlog`: how many may wait for `next_request`. Called again, it changes
-    /// that.
+    /// fi_listen: from now on requests may come. `backlog`: how many may wait for `next_request`. Called again, it
+    /// changes that.
     fn listen(&mut self, backlog: usize) -> Result<()>;
 
-    /// The next request that has come with all its data. Called over and over while somebody reads the event queue; does
-    /// whatever work there is.
+    /// The next request that has come with all its data. Called over and over while somebody reads the event queue;
+    /// does whatever work there is.
     fn next_request(&mut self) -> Option<Incoming<Self::Request>>;
 
     /// fi_getname.
@@ -32,8 +32,8 @@ pub trait Listener: Send + 'static {
     /// Becomes readable when `next_request` has something to do. The same from `listen` on.
     fn wake_fd(&self) -> Option<RawFd>;
 
-    /// Drains `wake_fd`. False: there is work, so do not sleep. Nothing to do for a descriptor that stays readable while
-    /// there is work, as an epoll set does.
+    /// Drains `wake_fd`. False: there is work, so do not sleep. Nothing to do for a descriptor that stays readable
+    /// while there is work, as an epoll set does.
     fn arm(&mut self) -> bool {
         true
     }

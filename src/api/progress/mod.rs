@@ -68,8 +68,8 @@ pub trait Progress: Send + Sync {
 pub struct Watch {
     /// Set when there may be something to do that `fd` does not tell of.
     pub mark: Arc<Ready>,
-    /// Readable when something has come or it is time for something, whether or not somebody sleeps. None: the mark tells
-    /// of everything.
+    /// Readable when something has come or it is time for something, whether or not somebody sleeps. None: the mark
+    /// tells of everything.
     pub fd: Option<RawFd>,
 }
 
@@ -266,8 +266,8 @@ impl Attachment {
         core::ptr::addr_eq(Arc::as_ptr(&self.endpoint), Arc::as_ptr(endpoint))
     }
 
-    /// Asks for the descriptor here and not in `attach`, as an endpoint has one from fi_enable on. Not under the lock of
-    /// `rings`, as the endpoint may wait for its own, whose holder may be about to `unwatch`.
+    /// Asks for the descriptor here and not in `attach`, as an endpoint has one from fi_enable on. Not under the lock
+    /// of `rings`, as the endpoint may wait for its own, whose holder may be about to `unwatch`.
     fn arm(&self, bell: &Bell) -> bool {
         let before = *self.rings();
         if before == Rings::NotYet

@@ -49,7 +49,8 @@ impl Attached {
         }
     }
 
-    /// Those that were polled are found by one look from now on. Each is driven in one way before it is not in the other.
+    /// Those that were polled are found by one look from now on. Each is driven in one way before it is not in the
+    /// other.
     fn found_together(&self, watched: &mut WatchedEndpoints) {
         // Without descriptors for it they are polled.
         let Ok(many) = Marked::new(self.bell.clone()) else {

@@ -1,8 +1,9 @@
 //! How long a thread that waits goes on looking before it sleeps.
 //!
-//! To sleep and to be woken takes 10 to 20 us, and costs whoever wakes a call of the system. An answer often comes sooner: by
-//! shared memory after less than one, over tcp after some ten. So a wait begins with a look-out of about what a sleep costs.
-//! With each wait that takes longer the next look-out is shorter, and soon there is none, until a wait ends soon again.
+//! To sleep and to be woken takes 10 to 20 us, and costs whoever wakes a call of the system. An answer often comes
+//! sooner: by shared memory after less than one, over tcp after some ten. So a wait begins with a look-out of about
+//! what a sleep costs. With each wait that takes longer the next look-out is shorter, and soon there is none, until a
+//! wait ends soon again.
 //!
 //! Called by `wait::block`; each bell has one. Knows nothing of what is waited for.
 
@@ -10,9 +11,11 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use core::time::Duration;
 use std::time::Instant;
 
-/// The longest look-out: about what a sleep and being woken take, so that one in vain doubles the cost of a wait at most.
+/// The longest look-out: about what a sleep and being woken take, so that one in vain doubles the cost of a wait at
+/// most.
 const LONGEST: Duration = Duration::from_micros(20);
-/// A wait of up to this time would have ended within the longest look-out, or soon after: the rest is what its sleep cost.
+/// A wait of up to this time would have ended within the longest look-out, or soon after: the rest is what its sleep
+/// cost.
 const SOON: Duration = Duration::from_micros(40);
 /// A shorter look-out is none: the looks around a sleep take as long.
 const LEAST: Duration = Duration::from_micros(1);

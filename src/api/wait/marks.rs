@@ -1,7 +1,7 @@
 //! What each thread has seen of an object when it last tried to wait for it.
 //!
-//! A thread that has read an old value, and then asks whether it may sleep, must be told of a change that another thread was told
-//! of before. Called by `cntr` and `set`.
+//! A thread that has read an old value, and then asks whether it may sleep, must be told of a change that another
+//! thread was told of before. Called by `cntr` and `set`.
 
 use super::Mark;
 use crate::sys::thread;

@@ -2,9 +2,10 @@
 //!
 //! Knows nothing of what queues and counters hold. Called by `cq`, `cntr` and `eq`.
 //!
-//! - `bell`: what threads sleep on; `block`: waiting and fi_trywait, written once; `look_out`: how long a wait goes on looking
-//!   before it sleeps;
-//! - `marks`: what each thread has seen; `set`: wait sets of several objects; `ringer`: the thread behind FI_WAIT_MUTEX_COND.
+//! - `bell`: what threads sleep on; `block`: waiting and fi_trywait, written once; `look_out`: how long a wait goes on
+//!   looking before it sleeps;
+//! - `marks`: what each thread has seen; `set`: wait sets of several objects; `ringer`: the thread behind
+//!   FI_WAIT_MUTEX_COND.
 
 pub mod bell;
 pub mod block;

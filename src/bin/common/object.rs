@@ -17,8 +17,8 @@ pub struct Object<T> {
 }
 
 impl<T> Object<T> {
-    /// What `call` opens. It gets a place to put the object, and answers 0 or a negative number; None where there is no such
-    /// call.
+    /// What `call` opens. It gets a place to put the object, and answers 0 or a negative number; None where there is no
+    /// such call.
     pub fn open(needs: Vec<Rc<dyn Any>>, call: impl FnOnce(*mut *mut T) -> Option<c_int>) -> Result<Object<T>, c_int> {
         let mut raw = ptr::null_mut();
         match (call(&mut raw).unwrap_or(-FI_ENOSYS), NonNull::new(raw)) {

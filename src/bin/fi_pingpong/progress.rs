@@ -1,5 +1,5 @@
-//! How far a long run is, on a terminal. What is measured must not notice: until it is time for the next look at the clock
-//! a message costs one comparison.
+//! How far a long run is, on a terminal. What is measured must not notice: until it is time for the next look at the
+//! clock a message costs one comparison.
 //!
 //! Knows no fabric. Called by `run`.
 
@@ -69,8 +69,8 @@ fn line(size: usize, done: u64, total: u64) -> String {
     format!("{text:<WIDTH$.WIDTH$}")
 }
 
-/// After as many again at first, so that a short run looks at the clock a few times only; then after as many as take the
-/// pause.
+/// After as many again at first, so that a short run looks at the clock a few times only; then after as many as take
+/// the pause.
 fn next_look(done: u64, elapsed: Duration) -> u64 {
     let step = if elapsed < PATIENCE {
         done

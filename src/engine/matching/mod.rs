@@ -4,11 +4,12 @@
 //! receive that matches; a new receive takes the oldest unexpected message that matches. Both orders are exact, as MPI
 //! needs them. The bits that a receive compares are its `Pattern`, and programs use few patterns.
 //!
-//! - `posted`: a row of receives, of which a message is compared with the first. `sorted`: where a message that does not
-//!   match that one finds its own by hash, which costs one lookup per pattern in use.
+//! - `posted`: a row of receives, of which a message is compared with the first. `sorted`: where a message that does
+//!   not match that one finds its own by hash, which costs one lookup per pattern in use.
 //! - `unexpected`: messages are searched one by one while that is cheap, else through an index of the pattern asked
 //!   for.
-//! - `list`: the order of messages, and of receives that are sorted. `chains`: the hash table of `sorted`. `index`: an index over a slab, made when needed.
+//! - `list`: the order of messages, and of receives that are sorted. `chains`: the hash table of `sorted`. `index`: an
+//!   index over a slab, made when needed.
 //!
 //! An engine has one `Matcher` for each `MessageKind`; the tag of untagged messages is always 0. Knows `util` only.
 

@@ -1,7 +1,7 @@
 //! Posted receives, found by an arriving message or by their context.
 //!
-//! Most messages match the receive that was posted first, so receives wait in a row, `fresh`, of which only the first is
-//! compared. When a message does not match it, or one of them is wanted otherwise, all of them are `sorted`; what is
+//! Most messages match the receive that was posted first, so receives wait in a row, `fresh`, of which only the first
+//! is compared. When a message does not match it, or one of them is wanted otherwise, all of them are `sorted`; what is
 //! sorted is older than what is fresh. Used by `matching`.
 
 use super::index::FEW;

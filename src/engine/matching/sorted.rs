@@ -1,8 +1,9 @@
-//! Posted receives in groups, with names: those that last, and those that were posted when a message did not match the first, or
-//! one of them was looked for by its context or source.
+//! Posted receives in groups, with names: those that last, and those that were posted when a message did not match the
+//! first, or one of them was looked for by its context or source.
 //!
-//! Receives of one pattern form a group, in which a message finds the oldest match by hash, and the oldest of all groups
-//! gets it. Cancelling searches all receives while there are few, else an index of their contexts. Used by `posted`.
+//! Receives of one pattern form a group, in which a message finds the oldest match by hash, and the oldest of all
+//! groups gets it. Cancelling searches all receives while there are few, else an index of their contexts. Used by
+//! `posted`.
 
 use super::chains::{Chains, Hashes};
 use super::index::{FEW, Index};

@@ -14,8 +14,8 @@ use std::cell::Cell;
 
 /// The most indices at a time. MPI libraries use four patterns: with and without a source, with and without a tag.
 const MOST: usize = 8;
-/// With all indices in use, a new one replaces another only after so many times as much searching, so that patterns which
-/// take turns do not drive each other out.
+/// With all indices in use, a new one replaces another only after so many times as much searching, so that patterns
+/// which take turns do not drive each other out.
 const DEARER: usize = 8;
 
 #[derive(Debug)]

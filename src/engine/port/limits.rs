@@ -11,14 +11,15 @@ pub struct Limits {
     pub eager_if_fetched: usize,
     /// Whether `get` can work at all; it may still answer `Unsupported` for some peers.
     pub can_get: bool,
-    /// Gets up to this size are over when `get` returns, and what is exposed for them never has an `Exposed::id`. 0 where
-    /// a get is begun, and ends later. If it is not 0, longer ones that have no token are over then, too.
+    /// Gets up to this size are over when `get` returns, and what is exposed for them never has an `Exposed::id`. 0
+    /// where a get is begun, and ends later. If it is not 0, longer ones that have no token are over then, too.
     pub gets_at_once: usize,
     /// The transport moves each body and calls `placed` before the next `place` and before `poll` returns. A registered
-    /// region may be closed between two calls of the engine, so any other transport gets regions as `Placement::Leased`.
+    /// region may be closed between two calls of the engine, so any other transport gets regions as
+    /// `Placement::Leased`.
     pub sync_placement: bool,
-    /// The longest write of one piece of memory that goes in one packet, if that is more than `small`; and the longest that
-    /// goes in several of them. `copy` is asked first.
+    /// The longest write of one piece of memory that goes in one packet, if that is more than `small`; and the longest
+    /// that goes in several of them. `copy` is asked first.
     pub max_write: usize,
     pub max_in_writes: usize,
     /// The longest read that may be short: see `short_read`.
@@ -46,9 +47,9 @@ impl Limits {
         self.short_write().max(self.max_in_writes)
     }
 
-    /// The longest read that the target does when its packet comes, so that what comes behind it cannot change the bytes: it
-    /// answers out of the memory in the same poll, or copies them. Longer ones are sent from where they are, and messages and
-    /// atomics wait for them.
+    /// The longest read that the target does when its packet comes, so that what comes behind it cannot change the
+    /// bytes: it answers out of the memory in the same poll, or copies them. Longer ones are sent from where they are,
+    /// and messages and atomics wait for them.
     #[inline]
     pub fn short_read(&self) -> usize {
         self.in_short_writes().min(self.max_short_read)

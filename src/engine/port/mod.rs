@@ -12,11 +12,11 @@
 //! application's memory (`Push::Later`) and says when it is done with it (`Sink::sent`).
 //!
 //! A transport touches memory of the application only within a call of the engine, and no longer than it may: until it
-//! says `placed`, `sent` or `finished`; until `gone` or `abandon`; and a region only while its `Lease` holds. The engine
-//! reports no completion before that.
+//! says `placed`, `sent` or `finished`; until `gone` or `abandon`; and a region only while its `Lease` holds. The
+//! engine reports no completion before that.
 //!
-//! - here: what the engine asks; `limits`: the sizes that a transport sets; `sink`: what a transport may ask; `tap`: the
-//!   same for one of several.
+//! - here: what the engine asks; `limits`: the sizes that a transport sets; `sink`: what a transport may ask; `tap`:
+//!   the same for one of several.
 
 mod limits;
 mod sink;
@@ -44,7 +44,8 @@ pub enum Body<'a> {
     Empty,
     /// A few bytes of the engine's own.
     Bytes(&'a [u8]),
-    /// Part of an application's memory. The transport has copied or sent it when `push` returns, unless that is `Later`.
+    /// Part of an application's memory. The transport has copied or sent it when `push` returns, unless that is
+    /// `Later`.
     User {
         iov: &'a UserIov,
         at: usize,
@@ -238,8 +239,8 @@ pub struct Amo<'a> {
 }
 
 /// What a transport does in its peers' memory without their processor, as a card does: every read and write, and either
-/// all atomics or none. A card's atomics and a processor's do not see each other, so it is settled for the whole life of
-/// an endpoint.
+/// all atomics or none. A card's atomics and a processor's do not see each other, so it is settled for the whole life
+/// of an endpoint.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OneSided {
     /// `copy` does all reads and writes.
@@ -279,8 +280,8 @@ pub enum Contact {
 pub enum Loss {
     /// The peer has ended. Later packets from its address are a new peer's.
     Died,
-    /// The same of one context of a scalable endpoint, which lives, as far as is known: receives from it stay. If it ends,
-    /// the transport says `gone` of `whole`, whether or not anything was ever sent there.
+    /// The same of one context of a scalable endpoint, which lives, as far as is known: receives from it stay. If it
+    /// ends, the transport says `gone` of `whole`, whether or not anything was ever sent there.
     OneContext { whole: PeerId },
     /// The connection ended, and the peer may live: another connection may follow, under the same number. What was in
     /// flight either way may be lost, so a transport must see to it that
@@ -290,8 +291,8 @@ pub enum Loss {
     Broken,
     /// The same, because nothing was heard of the peer's machine.
     Silent,
-    /// As if it had died, because the endpoint that it talked to is closed, of several that share receives: what it sent is for
-    /// nobody, though it had come whole.
+    /// As if it had died, because the endpoint that it talked to is closed, of several that share receives: what it
+    /// sent is for nobody, though it had come whole.
     Closed,
 }
 
@@ -339,8 +340,8 @@ pub trait Transport {
     /// the body is copied by what cannot be sent at once: it is a copy already, memory of FI_INJECT, or of a region.
     fn push(&mut self, to: PeerId, header: &Header, body: Body<'_>, notice: Option<Notice>) -> Push;
 
-    /// Whether this peer gets a message of this length, up to `Limits::eager`, sooner in packets than by `get`. `crossing`: it has
-    /// sent the last one at the same time as we did.
+    /// Whether this peer gets a message of this length, up to `Limits::eager`, sooner in packets than by `get`.
+    /// `crossing`: it has sent the last one at the same time as we did.
     fn is_sooner_sent(&mut self, _to: PeerId, _len: usize, _crossing: bool) -> bool {
         false
     }
@@ -361,8 +362,8 @@ pub trait Transport {
     }
 
     /// The engine treats this peer as dead, because it violated the protocol. True: the transport touches none of the
-    /// application's memory on its account any more, and will name no token of its packets, bodies and gets; a connection
-    /// ends with that, which `gone` tells in time. False: it is not so yet, and the engine asks again.
+    /// application's memory on its account any more, and will name no token of its packets, bodies and gets; a
+    /// connection ends with that, which `gone` tells in time. False: it is not so yet, and the engine asks again.
     fn abandon(&mut self, _peer: PeerId) -> bool {
         true
     }
@@ -370,8 +371,8 @@ pub trait Transport {
     /// Delivers about `budget` packets at most. Returns how many.
     fn poll<S: Sink>(&mut self, sink: &mut S, budget: usize) -> usize;
 
-    /// The next poll finds whatever has come, from whomever. A poll may leave that to one of the next, as programs poll in a
-    /// loop; but one that has found something, another way, may poll only once more.
+    /// The next poll finds whatever has come, from whomever. A poll may leave that to one of the next, as programs poll
+    /// in a loop; but one that has found something, another way, may poll only once more.
     fn look_everywhere(&mut self) {}
 
     /// Begins to connect to this peer, if need be, and says how far that is.
@@ -380,9 +381,9 @@ pub trait Transport {
     }
 
     /// Lets a peer fetch from our memory with `get`. If the peer asks for help with the copy, the transport asks the
-    /// engine for the memory by this name (`Sink::exposed_memory`). None: it cannot, so the bytes are sent. Memory without
-    /// a `Sent` name is a region's, which may be closed before `unexpose`: a transport whose peers would still reach it
-    /// then must not expose it.
+    /// engine for the memory by this name (`Sink::exposed_memory`). None: it cannot, so the bytes are sent. Memory
+    /// without a `Sent` name is a region's, which may be closed before `unexpose`: a transport whose peers would still
+    /// reach it then must not expose it.
     fn expose(&mut self, to: PeerId, iov: &UserIov, name: ExposedName) -> Option<Exposed>;
 
     /// The peer has fetched that, or will not any more, because the operation was cancelled or the peer is gone. Called
@@ -406,10 +407,10 @@ pub trait Transport {
     //
     // Two ways. Without `one_sided`, `reach` and `copy` are offered short cuts: the operation is complete when the call
     // returns, unless a copy is `Later`. The transport takes one only when the peer has taken all packets pushed to it
-    // before, and never in a region whose accesses are counted. In every other case, also when access would be denied, it
-    // does nothing and the engine sends a packet: only the peer refuses. With `one_sided`, `copy` and `amo` are the way:
-    // they get every operation, in order, and answer `Unsupported` for a peer that did not publish its regions, which is
-    // asked with packets from then on.
+    // before, and never in a region whose accesses are counted. In every other case, also when access would be denied,
+    // it does nothing and the engine sends a packet: only the peer refuses. With `one_sided`, `copy` and `amo` are the
+    // way: they get every operation, in order, and answer `Unsupported` for a peer that did not publish its regions,
+    // which is asked with packets from then on.
 
     /// Lets peers access these regions directly, through the endpoint of this number, where `Region::shown_at` allows.
     fn publish_regions(&mut self, _regions: &Arc<Regions>, _endpoint: u64) {}
@@ -441,8 +442,8 @@ pub trait Transport {
 
     /// Copies between a peer's memory and ours. Complete, with `Done` or `Sink::finished`, when the bytes are at their
     /// place on the side that is written. As a short cut it is offered one remote piece and no data; on any answer but
-    /// `Done` or `Later` the peer is asked to do it, and what fits one packet is never `Later`, so that short operations
-    /// keep their order.
+    /// `Done` or `Later` the peer is asked to do it, and what fits one packet is never `Later`, so that short
+    /// operations keep their order.
     fn copy(&mut self, _to: PeerId, _copy: &CopyOp<'_>, _token: Token) -> Get {
         Get::Unsupported
     }
@@ -452,7 +453,8 @@ pub trait Transport {
         Get::Unsupported
     }
 
-    /// Whether a peer is seen to have registered this memory for writes. Asked before a write that goes in several packets.
+    /// Whether a peer is seen to have registered this memory for writes. Asked before a write that goes in several
+    /// packets.
     fn takes_writes(&mut self, _to: PeerId, _part: &RemotePart) -> bool {
         false
     }
@@ -463,10 +465,9 @@ pub trait Transport {
     }
 
     /// Takes back packets that the peer has not begun to read and performs their operations directly, in order, as far
-    /// as possible; the rest stay as they were pushed. Calls `judge` with the header and body length of each, oldest first, also
-    /// of those that are left: the engine counts them.
-    /// Returns how many were performed, which are the first of those judged `Write` or `Read`; None if none can be
-    /// taken back now.
+    /// as possible; the rest stay as they were pushed. Calls `judge` with the header and body length of each, oldest
+    /// first, also of those that are left: the engine counts them. Returns how many were performed, which are the first
+    /// of those judged `Write` or `Read`; None if none can be taken back now.
     fn recall(&mut self, _to: PeerId, _judge: impl FnMut(&Header, usize) -> Recall) -> Option<usize> {
         None
     }

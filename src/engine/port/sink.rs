@@ -12,9 +12,9 @@ use crate::util::user::UserIov;
 pub enum Placement {
     /// Into the application's memory at offset `at`; bytes past its end are dropped. Never written after `Sink::gone`.
     Into { iov: UserIov, at: usize, token: Token },
-    /// Into part of a region that is as long as the body, as `Into` but only through `Lease::with`. If that refuses, the
-    /// region was closed: the rest of the body is dropped, and `Sink::cut` follows in place of `placed`. Only without
-    /// `Limits::sync_placement`.
+    /// Into part of a region that is as long as the body, as `Into` but only through `Lease::with`. If that refuses,
+    /// the region was closed: the rest of the body is dropped, and `Sink::cut` follows in place of `placed`. Only
+    /// without `Limits::sync_placement`.
     Leased { lease: Lease, token: Token },
     /// Into a buffer of the engine as long as the body; the transport hands it back with `placed`.
     Keep { buffer: Vec<u8>, token: Token },
@@ -38,15 +38,16 @@ pub trait Sink {
         false
     }
 
-    /// What `take` does for messages, and nothing for other packets: the code that the compiler puts into a transport's loop
-    /// over short packets is so small that what the loop holds stays in registers. False: the transport calls `take`.
+    /// What `take` does for messages, and nothing for other packets: the code that the compiler puts into a transport's
+    /// loop over short packets is so small that what the loop holds stays in registers. False: the transport calls
+    /// `take`.
     #[inline]
     fn take_message(&mut self, _from: PeerId, _header: &Header, _body: &[u8]) -> bool {
         false
     }
 
-    /// Whether what this peer sent last is done only when the poll is over, at the latest when the transport is flushed. Until
-    /// then a peer that works on our memory directly must not take it for done. Asked after `take`.
+    /// Whether what this peer sent last is done only when the poll is over, at the latest when the transport is
+    /// flushed. Until then a peer that works on our memory directly must not take it for done. Asked after `take`.
     fn is_to_answer(&self, _peer: PeerId) -> bool {
         false
     }
@@ -77,7 +78,7 @@ pub trait Sink {
     fn written(&mut self, _from: PeerId, _len: usize, _data: u64) {}
 
     /// A peer is lost: operations that wait for it fail. From now on the transport touches no memory of the peer's
-    /// placements, gets, copies, amos and pushes, and says nothing more of them; nothing that was pushed to it before is
-    /// sent.
+    /// placements, gets, copies, amos and pushes, and says nothing more of them; nothing that was pushed to it before
+    /// is sent.
     fn gone(&mut self, peer: PeerId, loss: Loss);
 }

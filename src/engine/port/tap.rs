@@ -1,7 +1,7 @@
 //! What one of several transports says to the engine that they have together, with that engine's numbers of peers.
 //!
-//! Each transport numbers its peers for itself. A peer without a number of the engine's is noted, and its first packet is
-//! refused: its address can only be asked for when the transport has returned. Called by what joins transports.
+//! Each transport numbers its peers for itself. A peer without a number of the engine's is noted, and its first packet
+//! is refused: its address can only be asked for when the transport has returned. Called by what joins transports.
 
 use super::*;
 use crate::engine::op::{Access, Error};

@@ -173,8 +173,8 @@ pub(super) const fn valid(form: Form, op: Op, datatype: Datatype) -> bool {
 /// An operation on a type in a form of call. Only combinations that fi_atomic(3) allows can be made, so whoever has one
 /// need not check again.
 ///
-/// Form, op and datatype lie in one word, from the lowest byte on. As three fields they are written one by one and copied
-/// together, and a processor that reads at once what was written in parts waits: 10 ns for each fi_fetch_atomic.
+/// Form, op and datatype lie in one word, from the lowest byte on. As three fields they are written one by one and
+/// copied together, and a processor that reads at once what was written in parts waits: 10 ns for each fi_fetch_atomic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AtomicOp(u32);
 

@@ -1,10 +1,11 @@
-//! Addresses of provider `auto`: `fi_auto://NAME-IP-PORT`, all of one length, which is below the 64 bytes that MPICH keeps.
+//! Addresses of provider `auto`: `fi_auto://NAME-IP-PORT`, all of one length, which is below the 64 bytes that MPICH
+//! keeps.
 //!
-//! NAME is a number that the endpoint drew. What stands behind the `://` is its name in shared memory, too, so an endpoint
-//! that a process finds there by it is on the same machine, of the same user, and can be reached. IP (an IPv4 address is
-//! mapped) and PORT are where it listens; zeros: it has no network. All are hexadecimal. One bit of NAME says that an RDMA
-//! device listens there, besides tcp. A context of a scalable endpoint has its number behind that, as shared memory writes
-//! it. Called by `mod`, `endpoint` and `network`.
+//! NAME is a number that the endpoint drew. What stands behind the `://` is its name in shared memory, too, so an
+//! endpoint that a process finds there by it is on the same machine, of the same user, and can be reached. IP (an IPv4
+//! address is mapped) and PORT are where it listens; zeros: it has no network. All are hexadecimal. One bit of NAME
+//! says that an RDMA device listens there, besides tcp. A context of a scalable endpoint has its number behind that, as
+//! shared memory writes it. Called by `mod`, `endpoint` and `network`.
 
 use crate::abi::types::FI_EINVAL;
 use crate::api::av::string::name;
@@ -99,8 +100,8 @@ impl Address {
         Address { place, ..self }
     }
 
-    /// The number by which the network's transport tells this endpoint from another at the same place: that of each context
-    /// is its own.
+    /// The number by which the network's transport tells this endpoint from another at the same place: that of each
+    /// context is its own.
     pub(super) fn instance(&self) -> u64 {
         self.name.wrapping_add(spread(self.context))
     }

@@ -1,8 +1,8 @@
-//! The cards that an offer tells of (fi_info.nic): one offer for each device and each interface that the network may go by.
-//! An endpoint chooses among them by itself, whichever offer it is opened from.
+//! The cards that an offer tells of (fi_info.nic): one offer for each device and each interface that the network may go
+//! by. An endpoint chooses among them by itself, whichever offer it is opened from.
 //!
-//! Sandia OpenSHMEM deals its processes out over all offers whose card no offer before them had, and takes no others. So
-//! `auto` is offered once for each card that verbs and tcp tell of, or they would be taken in its place.
+//! Sandia OpenSHMEM deals its processes out over all offers whose card no offer before them had, and takes no others.
+//! So `auto` is offered once for each card that verbs and tcp tell of, or they would be taken in its place.
 
 use super::settings::{self, Network};
 use crate::abi::types::FI_BUS_UNKNOWN;
@@ -18,8 +18,8 @@ pub(super) fn each_with_a_card(offer: Info) -> Vec<Info> {
     each_with(offer, devices.chain(interfaces))
 }
 
-/// The offer with each card, of which some may be named again, as an interface is that has several addresses; once, without
-/// a card, if there is none.
+/// The offer with each card, of which some may be named again, as an interface is that has several addresses; once,
+/// without a card, if there is none.
 fn each_with(offer: Info, cards: impl Iterator<Item = NicAttr>) -> Vec<Info> {
     let mut offers: Vec<Info> = Vec::new();
     for card in cards {
@@ -37,8 +37,8 @@ fn each_with(offer: Info, cards: impl Iterator<Item = NicAttr>) -> Vec<Info> {
     offers
 }
 
-/// Not telling its place on the PCI bus: MPICH takes cards that have one by the order of their names, and where its hwloc
-/// knows no PCI devices, as in the packages of PyPI, it ends the process.
+/// Not telling its place on the PCI bus: MPICH takes cards that have one by the order of their names, and where its
+/// hwloc knows no PCI devices, as in the packages of PyPI, it ends the process.
 fn without_place(card: NicAttr) -> NicAttr {
     let bus = BusAttr {
         bus_type: FI_BUS_UNKNOWN,

@@ -82,8 +82,8 @@ impl Names {
     }
 }
 
-/// An endpoint at this address, of which what is 0 is drawn. One of the two ways may fail to open, which is told; but not the
-/// network for want of something, as peers on other machines would find nobody there.
+/// An endpoint at this address, of which what is 0 is drawn. One of the two ways may fail to open, which is told; but
+/// not the network for want of something, as peers on other machines would find nobody there.
 pub(super) fn open(wanted: &Address, domain: &Arc<AutoDomain>, secret: Option<Secret>) -> Result<AutoTransport> {
     let settings = settings::get();
     let has_network = settings.network != settings::Network::None;

@@ -1,5 +1,5 @@
-//! Provider `auto`: one endpoint for every peer. Those on the same machine are reached through shared memory, the others
-//! by the network.
+//! Provider `auto`: one endpoint for every peer. Those on the same machine are reached through shared memory, the
+//! others by the network.
 //!
 //! Only tables and rules: the transport is `transport::join` of that of `shm` and of the network, which is a join of a
 //! device's and of `tcp`'s. All are opened as by their own providers, with what the user set for them. Registered by

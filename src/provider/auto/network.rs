@@ -39,8 +39,8 @@ impl Naming for NetworkNames {
     type Far = TcpTransport;
 
     const NEAR_MAY_FAIL: bool = true;
-    /// Less than usual: while only shared memory is in use, the device is polled once in `Names::LOOK_EVERY` polls, and tcp
-    /// once in so many of those.
+    /// Less than usual: while only shared memory is in use, the device is polled once in `Names::LOOK_EVERY` polls, and
+    /// tcp once in so many of those.
     const LOOK_EVERY: u32 = 16;
 
     fn near(&self, address: &[u8]) -> Option<Vec<u8>> {
@@ -116,7 +116,8 @@ pub(super) fn open(
     joined(None, open_tcp(&there, secret)?, there)
 }
 
-/// An endpoint of the device, and where it listens. None: the device is not at the wanted place, or does not open there.
+/// An endpoint of the device, and where it listens. None: the device is not at the wanted place, or does not open
+/// there.
 fn open_card(network: &Network, own: &Address) -> Option<(CardTransport, SocketAddr)> {
     let at = match own.place {
         Some(place) if network.places().iter().any(|one| one.ip() == place.ip()) => place,

@@ -56,8 +56,9 @@ impl Sleeps for NetworkTransport {
     }
 }
 
-/// Readable when one of the two ways wakes. None: only one of them does. It watches the descriptors of a network that is a join
-/// itself one by one: the kernel lets epolls watch each other to a depth of five, and the program's own is to be one of them.
+/// Readable when one of the two ways wakes. None: only one of them does. It watches the descriptors of a network that
+/// is a join itself one by one: the kernel lets epolls watch each other to a depth of five, and the program's own is to
+/// be one of them.
 pub(super) fn both(near: Option<&impl Sleeps>, far: Option<&impl Sleeps>) -> Result<Option<Epoll>> {
     let (near, far) = (near.map(Sleeps::descriptors), far.map(Sleeps::descriptors));
     let (near, far) = (near.unwrap_or_default(), far.unwrap_or_default());

@@ -48,8 +48,8 @@ fn check_name(attr: &'static str, asked: Option<&str>, offers: Option<&str>) -> 
     })
 }
 
-/// ofi_rxm stands before most others in the order of providers. Better than its layer over tcp is what tcp does by itself, and
-/// better than either layer is auto, which has the network below and shared memory too.
+/// ofi_rxm stands before most others in the order of providers. Better than its layer over tcp is what tcp does by
+/// itself, and better than either layer is auto, which has the network below and shared memory too.
 fn put_what_is_better_than_layers_first(answers: &mut Vec<Answer>) {
     put_before(answers, "tcp", &["tcp;ofi_rxm"]);
     put_before(answers, "auto", &["verbs;ofi_rxm", "tcp", "tcp;ofi_rxm"]);

@@ -1,5 +1,5 @@
-//! fi_getinfo from end to end: which providers are asked (`layering`), what is written on their answers, and the list that
-//! comes out (`listing`). How one candidate is held against the hints is `api::info`'s.
+//! fi_getinfo from end to end: which providers are asked (`layering`), what is written on their answers, and the list
+//! that comes out (`listing`). How one candidate is held against the hints is `api::info`'s.
 //!
 //! Takes no lock and keeps nothing, so a utility provider may call it while it is being asked. Called by `abi`.
 

@@ -67,8 +67,8 @@ impl OnEngine for Shm {
         Ok(())
     }
 
-    /// One that is not named by itself, or by fi_getinfo, gets a name of its own: what fi_getinfo said, and a number that
-    /// others do not have. Those of all processes have one length, as MPICH expects.
+    /// One that is not named by itself, or by fi_getinfo, gets a name of its own: what fi_getinfo said, and a number
+    /// that others do not have. Those of all processes have one length, as MPICH expects.
     fn open(_: &Arc<()>, info: &Info) -> Result<ShmTransport> {
         let asked = info.src_addr.as_deref().unwrap_or_default();
         let mut stem = String::from_utf8_lossy(name(asked)).into_owned();

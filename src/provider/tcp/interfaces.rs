@@ -18,8 +18,8 @@ use crate::sys::{card, errno};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Once;
 
-/// Each as a socket address and, behind them all, as a string. Those of FI_PROTO_SOCK_TCP are connected endpoints, as in
-/// the C library.
+/// Each as a socket address and, behind them all, as a string. Those of FI_PROTO_SOCK_TCP are connected endpoints, as
+/// in the C library.
 pub(super) fn offers(protocol: u32) -> Vec<Info> {
     // Some cards lack what is read of them, which is no error of fi_getinfo's.
     let _errno = errno::keep();

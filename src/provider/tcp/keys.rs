@@ -1,4 +1,5 @@
-//! Which secret the endpoints of a domain prove to their peers: of the application's keys, or of a file. Called by `mod`.
+//! Which secret the endpoints of a domain prove to their peers: of the application's keys, or of a file. Called by
+//! `mod`.
 
 use super::settings;
 use crate::abi::types::*;

@@ -1,7 +1,7 @@
 //! The devices of this machine as offers of fi_getinfo: one for each address that leads to a device.
 //!
-//! Names are those of the C library's provider, as programs and scripts have them: the domain is the device, the fabric the
-//! subnet of its first port. Looked for once, and again with FI_RESCAN. Called by `mod`.
+//! Names are those of the C library's provider, as programs and scripts have them: the domain is the device, the fabric
+//! the subnet of its first port. Looked for once, and again with FI_RESCAN. Called by `mod`.
 
 use super::endpoint::failed;
 use super::{NAME, datagram, settings};
@@ -21,8 +21,8 @@ use std::sync::{Arc, Mutex};
 /// What was found the last time.
 static FOUND: Mutex<Vec<Info>> = Mutex::new(Vec::new());
 
-/// All offers of connected endpoints and of datagrams. Nothing is kept of a search that found nothing: devices may come. Who
-/// finds another thread at it looks for himself, as that thread may have stayed behind at a fork.
+/// All offers of connected endpoints and of datagrams. Nothing is kept of a search that found nothing: devices may
+/// come. Who finds another thread at it looks for himself, as that thread may have stayed behind at a fork.
 pub(super) fn offers(again: bool) -> Vec<Info> {
     let Ok(mut found) = FOUND.try_lock() else {
         return look();
@@ -126,8 +126,8 @@ fn begins_with_one(name: &str, wanted: &[String]) -> bool {
     wanted.is_empty() || wanted.iter().any(begins)
 }
 
-/// Whether one of these names an interface. It does by its whole name, or by its beginning where no interface has that for
-/// its whole name.
+/// Whether one of these names an interface. It does by its whole name, or by its beginning where no interface has that
+/// for its whole name.
 fn is_wanted(name: &str, wanted: &[String], all: &[String]) -> bool {
     let names = |wanted: &String| match all.contains(wanted) {
         true => name == wanted,

@@ -1,8 +1,8 @@
-//! Provider `verbs`: endpoints on RDMA devices, connected ones and those of datagrams; and `verbs;ofi_rxm`, the engine on
-//! the same devices.
+//! Provider `verbs`: endpoints on RDMA devices, connected ones and those of datagrams; and `verbs;ofi_rxm`, the engine
+//! on the same devices.
 //!
-//! Only tables and rules; what carries data is `transport::verbs`, without the engine, and `transport::verbs::reliable`,
-//! with it. Registered by `abi::built_in`.
+//! Only tables and rules; what carries data is `transport::verbs`, without the engine, and
+//! `transport::verbs::reliable`, with it. Registered by `abi::built_in`.
 //!
 //! - `devices`: what fi_getinfo may offer: devices, ports, and the addresses that lead to them;
 //! - `datagram`: the same for endpoints without a connection, and what they are offered as;

@@ -1,5 +1,5 @@
-//! Provider `verbs;ofi_rxm`: reliable endpoints on RDMA devices, by the name and protocol of the C library's layer over its
-//! connected ones.
+//! Provider `verbs;ofi_rxm`: reliable endpoints on RDMA devices, by the name and protocol of the C library's layer over
+//! its connected ones.
 //!
 //! The engine over `transport::verbs::reliable`. Devices, addresses and names are those of `verbs`.
 //!
@@ -65,8 +65,8 @@ impl OnEngine for VerbsRxm {
 
     fn fitting(&self, query: &Query) -> Vec<Info> {
         let mut fitting = judge_all(Self::WHOLE_NAME, &all(query.has_flag(FI_RESCAN)), query);
-        // To a program that sets no mr_mode a domain with the device's keys is offered without FI_REMOTE_*, as nobody could reach
-        // its memory there. The other one, which has them, comes first then.
+        // To a program that sets no mr_mode a domain with the device's keys is offered without FI_REMOTE_*, as nobody
+        // could reach its memory there. The other one, which has them, comes first then.
         fitting.sort_by_key(|info| info.caps & (FI_REMOTE_READ | FI_REMOTE_WRITE) == 0);
         fitting
     }

@@ -9,8 +9,8 @@ use crate::transport::verbs::reliable::Config;
 use crate::util::user::IOV_LIMIT;
 use std::sync::OnceLock;
 
-/// The least that a packet may have: the longest atomic that fi_atomicvalid promises is one packet, of 4096 bytes, a header
-/// and where it goes.
+/// The least that a packet may have: the longest atomic that fi_atomicvalid promises is one packet, of 4096 bytes, a
+/// header and where it goes.
 const LEAST_BUFFER: usize = 4096 + 256;
 
 /// A read or write of as many pieces as there may be, on both sides, is as many requests, and a note.

@@ -1,7 +1,7 @@
 //! The calls of libibverbs and librdmacm, found when they are first wanted.
 //!
-//! The libraries are opened by their names of today's binary interface and stay open. Nothing here is linked to them, so
-//! libfabric.so loads on machines without them. Used by `sys::rdma` alone.
+//! The libraries are opened by their names of today's binary interface and stay open. Nothing here is linked to them,
+//! so libfabric.so loads on machines without them. Used by `sys::rdma` alone.
 
 use super::types::*;
 use crate::sys::dl::Library;
@@ -96,8 +96,8 @@ fn symbol(library: &Library, name: &str) -> Result<NonNull<c_void>, String> {
     library.symbol(&name)
 }
 
-/// The calls, or the loader's text that says what is missing. Asked for anew each time until they are there: somebody may
-/// install the libraries while a program runs.
+/// The calls, or the loader's text that says what is missing. Asked for anew each time until they are there: somebody
+/// may install the libraries while a program runs.
 pub(super) fn calls() -> Result<&'static Calls, String> {
     static FOUND: OnceLock<Calls> = OnceLock::new();
     if let Some(found) = FOUND.get() {

@@ -303,8 +303,8 @@ impl Pd {
     /// Registers memory.
     ///
     /// # Safety
-    /// `len` bytes at `addr` are the caller's, and others may write them if `access` says so, as long as the registration
-    /// lives.
+    /// `len` bytes at `addr` are the caller's, and others may write them if `access` says so, as long as the
+    /// registration lives.
     pub unsafe fn register(self: &Arc<Self>, addr: usize, len: usize, access: Access) -> io::Result<Memory> {
         // A peer's writing needs the right to write here.
         let flag = |wanted: bool, flag: c_int| if wanted { flag } else { 0 };

@@ -1,8 +1,8 @@
 //! What devices tell by themselves (asynchronous events): trouble of a queue pair, ports, the end of a device.
 //!
-//! A device has one descriptor for all events in a process, so whoever looks reads them for everybody. Each endpoint has a
-//! `Watch`, which is told what concerns it, and a bell that wakes it then, as the descriptor does not once another has read
-//! it. An event is acknowledged at once, as ending its object waits for that.
+//! A device has one descriptor for all events in a process, so whoever looks reads them for everybody. Each endpoint
+//! has a `Watch`, which is told what concerns it, and a bell that wakes it then, as the descriptor does not once
+//! another has read it. An event is acknowledged at once, as ending its object waits for that.
 
 use super::device::Device;
 use super::queues::Queues;

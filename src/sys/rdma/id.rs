@@ -177,8 +177,8 @@ impl Id {
         told(unsafe { (self.calls.rdma_resolve_route)(self.id.as_ptr(), ms) })
     }
 
-    /// Gives it the queue pair, of the protection domain of `queues`, which tell its completions. With `receives` it has
-    /// none of its own.
+    /// Gives it the queue pair, of the protection domain of `queues`, which tell its completions. With `receives` it
+    /// has none of its own.
     pub fn make_pair(
         &mut self,
         queues: impl Into<Arc<Queues>>,
@@ -283,7 +283,8 @@ impl Id {
         })
     }
 
-    /// What its device has told of its queue pair since `watch`, as far as anybody has looked (`Device::look`), each once.
+    /// What its device has told of its queue pair since `watch`, as far as anybody has looked (`Device::look`), each
+    /// once.
     pub fn trouble(&mut self) -> Option<Trouble> {
         self.watch.as_ref()?.take()
     }
@@ -371,7 +372,8 @@ impl Id {
         // SAFETY: a queue pair's context has all calls of its device.
         let post = unsafe { (*(*qp).context).ops.post_send };
         let post = post.ok_or_else(|| none_taken(io::ErrorKind::Unsupported.into()))?;
-        // SAFETY: an open queue pair, and a list that is read before the call returns; the memory by the caller's promise.
+        // SAFETY: an open queue pair, and a list that is read before the call returns; the memory by the caller's
+        // promise.
         errno(unsafe { post(qp, first, &mut bad) }).map_err(|why| Stopped {
             // The call points to the first that was not taken.
             taken: (0..count)

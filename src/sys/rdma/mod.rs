@@ -1,4 +1,5 @@
-//! RDMA devices and connections: thin safe wrappers over libibverbs and librdmacm, which are opened when they are wanted.
+//! RDMA devices and connections: thin safe wrappers over libibverbs and librdmacm, which are opened when they are
+//! wanted.
 //!
 //! - `types`: their structs, as C lays them out; `calls`: their functions.
 //! - `device`: the devices of this machine, what they tell of themselves, protection domains and registered memory.
@@ -8,8 +9,8 @@
 //! - `events`: what devices tell by themselves.
 //! - `work`: what is posted to a queue pair, and what has become of it.
 //!
-//! An object holds those that it stands on, so nothing is destroyed that another uses. Knows nothing of libfabric. Called
-//! by `transport` and `provider`.
+//! An object holds those that it stands on, so nothing is destroyed that another uses. Knows nothing of libfabric.
+//! Called by `transport` and `provider`.
 
 mod calls;
 mod datagram;

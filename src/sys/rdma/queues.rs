@@ -24,8 +24,8 @@ pub struct Sizes {
 }
 
 impl Sizes {
-    /// Makes something of these sizes, with ever fewer bytes within a request: a device may refuse more than it can carry,
-    /// and does not say how many that are.
+    /// Makes something of these sizes, with ever fewer bytes within a request: a device may refuse more than it can
+    /// carry, and does not say how many that are.
     pub fn with_less_inline<T>(mut self, mut make: impl FnMut(&Sizes) -> io::Result<T>) -> io::Result<T> {
         const LEAST: u32 = 32;
         loop {

@@ -47,8 +47,8 @@ impl SharedReceives {
     /// Posts a receive.
     ///
     /// # Safety
-    /// The memory of the pieces is lent, to be written, until the receive has completed, or this and all identifiers that
-    /// share it are gone.
+    /// The memory of the pieces is lent, to be written, until the receive has completed, or this and all identifiers
+    /// that share it are gone.
     pub unsafe fn post(&self, id: u64, pieces: &[Piece]) -> io::Result<()> {
         let mut request = ibv_recv_wr {
             wr_id: id,

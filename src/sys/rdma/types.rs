@@ -1,8 +1,9 @@
 //! The structs of libibverbs and librdmacm that are used here, as C lays them out on Linux. Plain data.
 //!
-//! Names, fields and values are those of `infiniband/verbs.h` and `rdma/rdma_cma.h`, whose binary interface has not changed
-//! since version 1.1 of the library. Of a struct that only the library makes, the fields up to the last one that is read
-//! here are enough. `abi-tests/rdma-headers` holds all of them against the real headers. Used by `sys::rdma` alone.
+//! Names, fields and values are those of `infiniband/verbs.h` and `rdma/rdma_cma.h`, whose binary interface has not
+//! changed since version 1.1 of the library. Of a struct that only the library makes, the fields up to the last one
+//! that is read here are enough. `abi-tests/rdma-headers` holds all of them against the real headers. Used by
+//! `sys::rdma` alone.
 
 use core::ffi::{c_char, c_int, c_uint, c_void};
 

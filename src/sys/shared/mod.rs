@@ -228,7 +228,8 @@ pub fn allocate(fd: BorrowedFd<'_>, offset: u64, len: u64) -> io::Result<()> {
     }
 }
 
-/// Whether this process may make a file so long (ulimit -f). To be asked before, because exceeding the limit raises SIGXFSZ.
+/// Whether this process may make a file so long (ulimit -f). To be asked before, because exceeding the limit raises
+/// SIGXFSZ.
 pub fn may_be_so_long(len: u64) -> io::Result<()> {
     // SAFETY: rlimit is plain data; all zero is one.
     let mut limit: libc::rlimit = unsafe { core::mem::zeroed() };

@@ -42,8 +42,8 @@ pub fn place(address: &[u8]) -> Option<SocketAddr> {
     resolve::from_bytes(&raw(address))
 }
 
-/// The address that a peer says it has, whose connection came from `seen`. The scope of a link-local one is a number that each
-/// machine has for its own interfaces.
+/// The address that a peer says it has, whose connection came from `seen`. The scope of a link-local one is a number
+/// that each machine has for its own interfaces.
 pub fn said_by(address: &[u8], seen: &SocketAddr) -> Vec<u8> {
     match (place(address), seen) {
         (Some(SocketAddr::V6(mut said)), SocketAddr::V6(seen))

@@ -1,10 +1,10 @@
-//! What has become of the connections with a peer, and of the tries to make one; and the rules that follow: no socket, no
-//! device, no clock.
+//! What has become of the connections with a peer, and of the tries to make one; and the rules that follow: no socket,
+//! no device, no clock.
 //!
-//! A peer that cannot be reached is tried again after pauses that grow, until its time is over; then the next operation to
-//! it fails, and the one after that begins anew. One that there was a connection with, and where nobody listens now, is
-//! dead, and stays so until there is a connection again, unless the transport expects another one in its place. An endpoint
-//! at the same address that drew another number is another one, and the one before it has died.
+//! A peer that cannot be reached is tried again after pauses that grow, until its time is over; then the next operation
+//! to it fails, and the one after that begins anew. One that there was a connection with, and where nobody listens now,
+//! is dead, and stays so until there is a connection again, unless the transport expects another one in its place. An
+//! endpoint at the same address that drew another number is another one, and the one before it has died.
 
 use crate::engine::port::{Loss, Push};
 use std::time::Duration;
@@ -57,7 +57,8 @@ pub struct History {
     died: bool,
     /// The answer to the next push.
     failure: Option<Push>,
-    /// When it was first tried to connect, of tries that all failed; when the last of them began, and how many there were.
+    /// When it was first tried to connect, of tries that all failed; when the last of them began, and how many there
+    /// were.
     since: Option<u64>,
     tried_at: u64,
     tries: u32,

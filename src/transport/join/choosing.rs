@@ -33,12 +33,13 @@ impl<N: Naming> Join<N> {
             }
             return self.peers.choose(&self.names, peer, Way::Near(number), &mut near.known);
         }
-        // Who was near is on this machine, where the near way has just said that nobody is there any more. The far way would
-        // find that out only when its patience ends.
+        // Who was near is on this machine, where the near way has just said that nobody is there any more. The far way
+        // would find that out only when its patience ends.
         if !N::NEAR_MAY_FAIL && self.peers.was_near(peer) {
             return Way::Open;
         }
-        // Whoever answers on the far way has opened the near one by then, which is looked for once more when the far one stands.
+        // Whoever answers on the far way has opened the near one by then, which is looked for once more when the far
+        // one stands.
         let may_come_near = !N::NEAR_MAY_FAIL && self.near.is_some();
         self.settle_far(peer, may_come_near)
     }

@@ -106,8 +106,8 @@ impl<N: Naming> Join<N> {
         }
     }
 
-    /// Polls the near way again, as long as somebody is met there: what was refused for want of a number must not wait for news
-    /// that do not come.
+    /// Polls the near way again, as long as somebody is met there: what was refused for want of a number must not wait
+    /// for news that do not come.
     #[cold]
     #[inline(never)]
     fn poll_near_again<S: Sink>(&mut self, sink: &mut S, budget: usize) -> usize {
@@ -121,8 +121,8 @@ impl<N: Naming> Join<N> {
         done
     }
 
-    /// Whoever was met the near way gets a number, by the address that the transport tells. Says whether anybody did. Who has no
-    /// address here is a stranger: what it sent would be refused for ever, and nobody could sleep.
+    /// Whoever was met the near way gets a number, by the address that the transport tells. Says whether anybody did.
+    /// Who has no address here is a stranger: what it sent would be refused for ever, and nobody could sleep.
     fn number_near(&mut self) -> bool {
         let Some(near) = &mut self.near else { return false };
         let mut is_any = false;
@@ -180,8 +180,9 @@ impl<N: Naming> Join<N> {
         is_any
     }
 
-    /// The ways to peers that were lost are open again. What still comes another way is of a peer that the engine does not know;
-    /// if nothing does, the end of that way is told nobody: by then the number may be that of a successor at the same address.
+    /// The ways to peers that were lost are open again. What still comes another way is of a peer that the engine does
+    /// not know; if nothing does, the end of that way is told nobody: by then the number may be that of a successor at
+    /// the same address.
     #[cold]
     #[inline(never)]
     fn reopen_lost(&mut self) {
@@ -380,8 +381,8 @@ impl<N: Naming> Transport for Join<N> {
     }
 
     // Direct access is the near way's: what is done there by its processor and by ours is done by one kind of
-    // instruction, so atomics of near and far peers see each other. A card's would not, and its reads and writes are asked
-    // for all peers or none, so those are left alone.
+    // instruction, so atomics of near and far peers see each other. A card's would not, and its reads and writes are
+    // asked for all peers or none, so those are left alone.
 
     fn publish_regions(&mut self, regions: &Arc<Regions>, endpoint: u64) {
         if let (false, Some(near)) = (N::Near::ONE_SIDED, self.near_mut()) {

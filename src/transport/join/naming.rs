@@ -13,8 +13,8 @@ pub trait Naming {
     /// The near transport may answer a push that it cannot reach a peer after `connect` had hope.
     const NEAR_MAY_FAIL: bool = false;
     /// Polls of the near way that find nothing, in a row, between two looks at a far way that is not in use: some
-    /// microseconds. Many times what a near peer takes to answer, so that a program with near peers only hardly ever pays
-    /// for a look.
+    /// microseconds. Many times what a near peer takes to answer, so that a program with near peers only hardly ever
+    /// pays for a look.
     const LOOK_EVERY: u32 = 256;
 
     /// The time in milliseconds, by a clock that is quick to read.

@@ -169,8 +169,8 @@ impl Peers {
         }
     }
 
-    /// Something has come this way from the peer at this address. If it is far, that is the way to it, unless another was
-    /// chosen. The near way may lead here and not there, which is found out when something is sent.
+    /// Something has come this way from the peer at this address. If it is far, that is the way to it, unless another
+    /// was chosen. The near way may lead here and not there, which is found out when something is sent.
     pub(super) fn met<N: Naming>(&mut self, names: &N, address: &[u8], way: Way, known: &mut KnownPeers) {
         let Some(peer) = self.number(names, address) else {
             return;
@@ -183,8 +183,8 @@ impl Peers {
         }
     }
 
-    /// As `met`, of an endpoint that had this address before the one that the near transport connects to now. It has a number
-    /// of its own, so that its end is not that of its successor.
+    /// As `met`, of an endpoint that had this address before the one that the near transport connects to now. It has a
+    /// number of its own, so that its end is not that of its successor.
     pub(super) fn met_former<N: Naming>(&mut self, names: &N, address: &[u8], number: PeerId, known: &mut KnownPeers) {
         let Some(peer) = self.number(names, address) else {
             return;

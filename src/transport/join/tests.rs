@@ -27,8 +27,9 @@ impl Numbered for Loopback {
     }
 }
 
-/// A node of a machine. An address is two numbers, which machine and which node. The far way has the nodes' numbers, the
-/// near one counts them from the last, so that a mix-up is seen. `C` tells apart what is the same but for its tests.
+/// A node of a machine. An address is two numbers, which machine and which node. The far way has the nodes' numbers,
+/// the near one counts them from the last, so that a mix-up is seen. `C` tells apart what is the same but for its
+/// tests.
 struct Place<N, F, C = ()> {
     machine: PeerId,
     nodes: PeerId,

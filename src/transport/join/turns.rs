@@ -6,10 +6,11 @@
 
 /// Polls that find something, from one that is of the far way too to the next.
 const BUSY: u32 = 1024;
-/// The same while the far way is in use: so a program that has found something finds, with one more poll, whatever has come.
+/// The same while the far way is in use: so a program that has found something finds, with one more poll, whatever has
+/// come.
 const BUSY_IN_USE: u32 = 2;
-/// The far way counts as in use for so long after its last news. That is longer than one turn of a processor, so that it does
-/// not end only because others had their turn.
+/// The far way counts as in use for so long after its last news. That is longer than one turn of a processor, so that
+/// it does not end only because others had their turn.
 const LATELY_MS: u64 = 100;
 /// Polls from one look at the clock to the next.
 const CLOCK_EVERY: u32 = 8;

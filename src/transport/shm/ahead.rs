@@ -1,7 +1,7 @@
 //! Asking for cache lines before they are needed, so that they come from the other processor meanwhile.
 //!
-//! Only where several records follow each other, and of what the other side has done with: else it would have to take the line
-//! back. Hints, which touch no memory; the address may be any. Called by `lane`, `dialogue` and `fill`.
+//! Only where several records follow each other, and of what the other side has done with: else it would have to take
+//! the line back. Hints, which touch no memory; the address may be any. Called by `lane`, `dialogue` and `fill`.
 
 /// So many lines are asked for, of those that follow.
 pub(super) const LINES: u64 = 2;

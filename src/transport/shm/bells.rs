@@ -1,8 +1,8 @@
 //! Bells: how senders tell a receiver which of its many lanes have news.
 //!
-//! A bit for each lane, in words, and a bit for each of these words, so that a receiver that looks reads little. A sender
-//! writes its record and then rings; a receiver takes the bells and then reads the lanes. Whatever was written before a
-//! bell was rung is seen by whoever takes it, and no bell stays behind that nobody looks for.
+//! A bit for each lane, in words, and a bit for each of these words, so that a receiver that looks reads little. A
+//! sender writes its record and then rings; a receiver takes the bells and then reads the lanes. Whatever was written
+//! before a bell was rung is seen by whoever takes it, and no bell stays behind that nobody looks for.
 //!
 //! This file is the order of loads and stores, over any `BellWords`: those in shared memory (`layout`), and loom's
 //! (`model`). Called by `layout`.
@@ -43,8 +43,8 @@ pub(super) fn has_rung(words: &impl BellWords, used: usize) -> bool {
     (0..used.div_ceil(BITS * BITS)).any(|word| words.rung(word).looks_set())
 }
 
-/// Clears the bells of the first `used` lanes, and adds those whose bells were rung. SYNC POINT bell: the words' bits are cleared
-/// first, then those of the lanes.
+/// Clears the bells of the first `used` lanes, and adds those whose bells were rung. SYNC POINT bell: the words' bits
+/// are cleared first, then those of the lanes.
 pub(super) fn take(words: &impl BellWords, used: usize, rung: &mut Vec<usize>) {
     for word in 0..used.div_ceil(BITS * BITS) {
         if !words.rung(word).looks_set() {
@@ -63,8 +63,8 @@ fn bits(word: u64) -> impl Iterator<Item = usize> {
     (0..BITS).filter(move |bit| word & 1 << bit != 0)
 }
 
-/// Tries every order in which senders ring and the receiver takes: `abi-tests/loom/run`. News that no bell tells of keeps
-/// the receiver looking for ever, which loom finds.
+/// Tries every order in which senders ring and the receiver takes: `abi-tests/loom/run`. News that no bell tells of
+/// keeps the receiver looking for ever, which loom finds.
 #[cfg(all(test, loom))]
 mod model {
     use super::*;

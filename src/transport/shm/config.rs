@@ -14,14 +14,15 @@ use std::path::{Path, PathBuf};
 /// KiB reach 10 to 12). With smaller packets the receiver copies one out while the sender copies the next one in, but
 /// each slows the other down: 16 KiB take 3.4 us in packets of 8 KiB, 3.9 of 4 KiB, 4.1 of 2 KiB.
 pub(super) const MAX_BODY: usize = 8 << 10;
-/// The longest message that the receiver could fetch and that is sent through the ring all the same, where that is quick.
+/// The longest message that the receiver could fetch and that is sent through the ring all the same, where that is
+/// quick.
 pub(super) const MAX_IN_RING: usize = 32 << 10;
 /// The longest write of registered memory that is one packet. Each packet can be taken back by itself.
 pub(super) const MAX_WRITE: usize = 16 << 10;
-/// The longest write, and the longest read, that goes in packets where the ring is very quick. Measured there
-/// against the kernel's copies: writes of 64 KiB take half the time, of 1 MiB two thirds; reads of 64 KiB two thirds, of
-/// 128 KiB 0.8, of 256 KiB 1.5, when the target copied all that is read before it sent it, as it does with what does not fit
-/// the ring. Where more processes run than processors, reads of 128 KiB took twice as long.
+/// The longest write, and the longest read, that goes in packets where the ring is very quick. Measured there against
+/// the kernel's copies: writes of 64 KiB take half the time, of 1 MiB two thirds; reads of 64 KiB two thirds, of 128
+/// KiB 0.8, of 256 KiB 1.5, when the target copied all that is read before it sent it, as it does with what does not
+/// fit the ring. Where more processes run than processors, reads of 128 KiB took twice as long.
 pub(super) const MAX_WRITTEN: usize = 256 << 10;
 pub(super) const MAX_READ: usize = 64 << 10;
 const _: () = assert!(MAX_BODY <= MAX_WRITE && MAX_WRITE <= ring::longest(lane::LARGE.cells()));
@@ -36,19 +37,19 @@ pub struct Config {
     pub fetch: bool,
     /// Messages up to this size go through the ring.
     pub eager: usize,
-    /// The same where the receiver can fetch them and the ring is not quick (`copy_speed`). Measured where the two share
-    /// no cache: 6 KiB take 1.24 us through the ring and 1.5 fetched, 8 KiB 1.66 and 1.54, 16 KiB 3.2 and 2.0, 32 KiB 5.1
-    /// and 2.9, as each line of the ring goes from core to core twice.
+    /// The same where the receiver can fetch them and the ring is not quick (`copy_speed`). Measured where the two
+    /// share no cache: 6 KiB take 1.24 us through the ring and 1.5 fetched, 8 KiB 1.66 and 1.54, 16 KiB 3.2 and 2.0, 32
+    /// KiB 5.1 and 2.9, as each line of the ring goes from core to core twice.
     pub eager_if_fetched: usize,
-    /// Messages from this size on are fetched by a dual copy (FI_SHM_TOGETHER_SIZE). Measured: 32 KiB take 4.4 us so and
-    /// 3.9 fetched alone, 48 KiB the same either way. For registered memory see `regions_together`.
+    /// Messages from this size on are fetched by a dual copy (FI_SHM_TOGETHER_SIZE). Measured: 32 KiB take 4.4 us so
+    /// and 3.9 fetched alone, 48 KiB the same either way. For registered memory see `regions_together`.
     pub together: usize,
-    /// Such messages go through the ring instead where that is quicker (`streaming`), and so do operations on registered
-    /// memory that are longer than `MAX_BODY`.
+    /// Such messages go through the ring instead where that is quicker (`streaming`), and so do operations on
+    /// registered memory that are longer than `MAX_BODY`.
     pub stream: bool,
     /// Registered memory that cannot be mapped is read and written by the kernel from this size on. Below, a packet to
-    /// its owner is quicker, if the owner polls. From this size to `MAX_READ` and `MAX_WRITTEN` that depends on how quick
-    /// the ring is (`ring_or_kernel`).
+    /// its owner is quicker, if the owner polls. From this size to `MAX_READ` and `MAX_WRITTEN` that depends on how
+    /// quick the ring is (`ring_or_kernel`).
     pub bulk: usize,
     /// Takes a line for the administrator, each once.
     pub warn: fn(&str),
@@ -73,9 +74,9 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Registered memory that cannot be mapped is read and written by a dual copy from this size on: a third more than for
-    /// messages, as its initiator alone can begin at once. Measured for reads: 64 KiB take 4.4 us so and 5.9 alone, 1 MiB
-    /// 61 and 140.
+    /// Registered memory that cannot be mapped is read and written by a dual copy from this size on: a third more than
+    /// for messages, as its initiator alone can begin at once. Measured for reads: 64 KiB take 4.4 us so and 5.9 alone,
+    /// 1 MiB 61 and 140.
     pub(super) fn regions_together(&self) -> usize {
         self.together.saturating_add(self.together / 3)
     }

@@ -1,32 +1,32 @@
-//! How quickly bodies are copied into a ring and out of it, in classes that say what kind of copy by the kernel that beats.
-//! By its class a sender decides whether a message that could be fetched is better sent through the ring, and a receiver
-//! whether long ones are streamed (`streaming`).
+//! How quickly bodies are copied into a ring and out of it, in classes that say what kind of copy by the kernel that
+//! beats. By its class a sender decides whether a message that could be fetched is better sent through the ring, and a
+//! receiver whether long ones are streamed (`streaming`).
 //!
-//! Each line of a ring goes from the sender's cache to the receiver's and, when the sender writes it again, back. Where both
-//! share a cache, a ring is mostly twice as quick as a fetch by the kernel; where they do not, a fetch may be quicker. Which
-//! of the two copies takes longer differs from machine to machine, and a hypervisor or the scheduler may move a process at
-//! any time. So copies are sampled all the time: the sender times its own and writes what a byte took into a word of the
-//! lane, the receiver adds what its own took, and times fetches by the kernel too. Called by `outbound`, `inbound` and
-//! `ring_or_kernel`. Knows nothing of rings and records.
+//! Each line of a ring goes from the sender's cache to the receiver's and, when the sender writes it again, back. Where
+//! both share a cache, a ring is mostly twice as quick as a fetch by the kernel; where they do not, a fetch may be
+//! quicker. Which of the two copies takes longer differs from machine to machine, and a hypervisor or the scheduler may
+//! move a process at any time. So copies are sampled all the time: the sender times its own and writes what a byte took
+//! into a word of the lane, the receiver adds what its own took, and times fetches by the kernel too. Called by
+//! `outbound`, `inbound` and `ring_or_kernel`. Knows nothing of rings and records.
 
 use std::time::{Duration, Instant};
 
-/// Shorter copies say little: the clock takes as long as some lines, and where no cache is shared the first lines as long as
-/// many more.
+/// Shorter copies say little: the clock takes as long as some lines, and where no cache is shared the first lines as
+/// long as many more.
 const TIMED_FROM: usize = 4 << 10;
 /// One copy in so many is timed; of slow ones more, as hardly any go through the ring then.
 const TIMED_EACH: u8 = 16;
 const TIMED_EACH_SLOW: u8 = 4;
 
-/// The border of a speed class, in picoseconds for a byte, in and out, where the kernel keeps its usual pace. A class is
-/// entered below `enter` and left only above `leave`, so that noise does not make it change to and fro.
+/// The border of a speed class, in picoseconds for a byte, in and out, where the kernel keeps its usual pace. A class
+/// is entered below `enter` and left only above `leave`, so that noise does not make it change to and fro.
 struct Border {
     enter: u64,
     leave: u64,
 }
 
-/// A fetch of 16 KiB takes 188 ps for a byte more than a message without a body, one of 8 KiB 287. Seen in rings between
-/// AMD's processors: 45 to 140 where a cache is shared, 120 to 500 where none is.
+/// A fetch of 16 KiB takes 188 ps for a byte more than a message without a body, one of 8 KiB 287. Seen in rings
+/// between AMD's processors: 45 to 140 where a cache is shared, 120 to 500 where none is.
 const FETCH_OF_16K: Border = Border { enter: 190, leave: 220 };
 /// A longer fetch takes less for a byte, but of several packets one is read while the next is written: at 110 to 160 ps
 /// reads of 32 KiB took 3.7 us, and by the kernel 5.7.
@@ -34,15 +34,17 @@ const FETCH_OF_32K: Border = Border { enter: 165, leave: 185 };
 /// A dual copy takes 36 ps for a byte; of the two copies of a stream, one goes on beside the other.
 const DUAL_COPY: Border = Border { enter: 60, leave: 75 };
 
-/// Borders for turns of a dialogue, in percent of those of the ring. They are wider, as a turn of 8 KiB saves a call of the
-/// kernel. Seen: 60 to 100 ps where a cache is shared, 160 to 240 where none is, where 16 KiB took 3.1 us and a fetch 5.0.
+/// Borders for turns of a dialogue, in percent of those of the ring. They are wider, as a turn of 8 KiB saves a call of
+/// the kernel. Seen: 60 to 100 ps where a cache is shared, 160 to 240 where none is, where 16 KiB took 3.1 us and a
+/// fetch 5.0.
 const PERCENT_OF_TURNS: u64 = 130;
-/// Borders for reads of several parts. They are narrower, as the kernel reads without a message about it. Seen: 130 to 160 ps
-/// where a cache is shared, where 16 KiB took 2.5 us (by the kernel 3.1) and 64 KiB 6.7 (by a dual copy 5.2); 600 where none is.
+/// Borders for reads of several parts. They are narrower, as the kernel reads without a message about it. Seen: 130 to
+/// 160 ps where a cache is shared, where 16 KiB took 2.5 us (by the kernel 3.1) and 64 KiB 6.7 (by a dual copy 5.2);
+/// 600 where none is.
 const PERCENT_OF_READS_BY_TURNS: u64 = 70;
 
-/// The usual pace of a copy by the kernel: nanoseconds for the call, and for each KiB. It has been seen to take half as long
-/// again.
+/// The usual pace of a copy by the kernel: nanoseconds for the call, and for each KiB. It has been seen to take half as
+/// long again.
 const USUAL_CALL: u64 = 1000;
 const USUAL_KIB: u64 = 72;
 /// What longer copies take says more of the caches than of the kernel.
@@ -52,7 +54,8 @@ const SLOW_PACE: u64 = 140;
 /// A pace outside of this range, in percent of the usual time, is not believed.
 const PACES: core::ops::RangeInclusive<u64> = 75..=200;
 
-/// How quick copies are, as the receiver tells the sender in a word of the lane. A class beats all that those below it do.
+/// How quick copies are, as the receiver tells the sender in a word of the lane. A class beats all that those below it
+/// do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u64)]
 pub(super) enum SpeedClass {
@@ -164,9 +167,9 @@ impl CopySpeed {
         self.sampler.start(len, self.class)
     }
 
-    /// Takes a sample: how long this side's copy took, and what a byte of its sender's last one did. Returns the class if it
-    /// has changed. The quicker of two samples counts: one may have been disturbed, or have touched new memory. A sender
-    /// whose bodies come in pieces times none (0), and is taken to be as quick as this side.
+    /// Takes a sample: how long this side's copy took, and what a byte of its sender's last one did. Returns the class
+    /// if it has changed. The quicker of two samples counts: one may have been disturbed, or have touched new memory. A
+    /// sender whose bodies come in pieces times none (0), and is taken to be as quick as this side.
     pub(super) fn took(&mut self, len: usize, time: Duration, sender: u64, kernel: &KernelPace) -> Option<SpeedClass> {
         let ours = per_byte(len, time);
         let now = ours.saturating_add(if sender == 0 { ours } else { sender });
@@ -209,8 +212,8 @@ impl KernelPace {
         self.pace.is_some_and(|pace| pace >= SLOW_PACE)
     }
 
-    /// As `Sampler::start`, before the kernel copies: each copy is timed until the pace is known, then as few as of quick
-    /// copies.
+    /// As `Sampler::start`, before the kernel copies: each copy is timed until the pace is known, then as few as of
+    /// quick copies.
     pub(super) fn start(&mut self, len: usize) -> Option<Instant> {
         if len > KERNEL_TIMED_TO {
             return None;

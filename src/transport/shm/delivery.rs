@@ -1,4 +1,5 @@
-//! How a record is delivered that the engine did not take while it lay in the ring: the engine says where its body goes.
+//! How a record is delivered that the engine did not take while it lay in the ring: the engine says where its body
+//! goes.
 //!
 //! Knows neither ring nor poll. Called by `inbound`.
 

@@ -1,8 +1,8 @@
 //! Copies the bodies of records into a ring, whose lines the receiver's processor has read last.
 //!
-//! AMD's processors copy long bodies quicker by `rep movsb`, which takes lines without their contents, but only if they were
-//! not asked for before: 4 KiB one way take 820 ns in place of 1090 where the two processors share no cache. Called by
-//! `outbound` and `dialogue`.
+//! AMD's processors copy long bodies quicker by `rep movsb`, which takes lines without their contents, but only if they
+//! were not asked for before: 4 KiB one way take 820 ns in place of 1090 where the two processors share no cache.
+//! Called by `outbound` and `dialogue`.
 
 use super::ahead;
 use super::ring::LINE;
@@ -10,8 +10,8 @@ use crate::engine::port::Body;
 #[cfg(target_arch = "x86_64")]
 use std::sync::LazyLock;
 
-/// Shorter bodies are copied by a loop. Longer ones glibc copies by `rep movsb`, too, but not from the beginning of a line on:
-/// 4 KiB take 885 ns so.
+/// Shorter bodies are copied by a loop. Longer ones glibc copies by `rep movsb`, too, but not from the beginning of a
+/// line on: 4 KiB take 885 ns so.
 pub(super) const LONG: usize = 2112;
 
 #[cfg(target_arch = "x86_64")]
@@ -38,8 +38,8 @@ pub(super) fn fill(room: &mut [u8], body: Body<'_>) {
     }
 }
 
-/// The same for a body of at least `LONG` bytes that lies in one place. Takes an address, so that on the way of short bodies
-/// their memory need not be described in memory.
+/// The same for a body of at least `LONG` bytes that lies in one place. Takes an address, so that on the way of short
+/// bodies their memory need not be described in memory.
 ///
 /// # Safety
 /// As many bytes as `room` has are readable at `from`, and are not `room`'s.

@@ -243,7 +243,8 @@ pub(super) fn is_alive(dir: &Path, address: &[u8], instance: u64) -> bool {
     living_at(dir, address).is_none_or(|living| living == instance)
 }
 
-/// The instance of the endpoint that has an address now; 0: there is none. None: an error such as EMFILE tells nothing about it.
+/// The instance of the endpoint that has an address now; 0: there is none. None: an error such as EMFILE tells nothing
+/// about it.
 pub(super) fn living_at(dir: &Path, address: &[u8]) -> Option<u64> {
     let path = name::endpoint_file(dir, address);
     let fd = match shared::open_own(&path) {

@@ -1,5 +1,5 @@
-//! How a peer is reached: connected with on first use, seen to be alive before its memory is touched, and given up for a
-//! while or for good.
+//! How a peer is reached: connected with on first use, seen to be alive before its memory is touched, and given up for
+//! a while or for good.
 //!
 //! Knows nothing of what is sent. Called by `ShmTransport`'s calls, and by `ring_or_kernel` and `dual_copy`.
 
@@ -16,7 +16,8 @@ use core::sync::atomic::{Ordering, fence};
 const NO_LANE_MS: u64 = 20;
 
 impl ShmTransport {
-    /// Connects to a peer on the first push to it. Answers are tried again in each poll, which the kernel need not hear of.
+    /// Connects to a peer on the first push to it. Answers are tried again in each poll, which the kernel need not hear
+    /// of.
     #[cold]
     pub(super) fn connect_to_push(&mut self, to: PeerId, packet: Packet) -> Result<&mut Outbound, Push> {
         let tried_ms = self.peers.get(to).and_then(|peer| peer.no_lane_ms);

@@ -1,5 +1,5 @@
-//! Recall: records that a peer has not begun to read, because it does not poll, are taken back from its ring, and so is a turn of
-//! the dialogue; what they ask for is done by the kernel.
+//! Recall: records that a peer has not begun to read, because it does not poll, are taken back from its ring, and so is
+//! a turn of the dialogue; what they ask for is done by the kernel.
 //!
 //! Reading and recalling exclude each other (`exclusion`), so a packet is either read by the receiver or carried out
 //! here. What a packet means is the engine's to say (`Recall`). Called for `Transport::recall`.
@@ -15,8 +15,8 @@ use crate::sys::barrier;
 use crate::util::user::{UserBuf, UserIov};
 use core::sync::atomic::Ordering;
 
-/// Replaces the header of a record that was carried out here: the receiver skips it, whatever follows the first word. Its
-/// lowest byte is no packet's kind.
+/// Replaces the header of a record that was carried out here: the receiver skips it, whatever follows the first word.
+/// Its lowest byte is no packet's kind.
 pub(super) const RECALLED: [u64; 4] = [0xfe, 0, 0, 0];
 
 /// A packet that the peer has not begun to read.
@@ -152,8 +152,8 @@ impl Outbound {
         Unread { place, recall }
     }
 
-    /// The position from which on records are written anew. The word that ends the small ring stays, and with it what is before
-    /// it.
+    /// The position from which on records are written anew. The word that ends the small ring stays, and with it what
+    /// is before it.
     fn first_of_ours(&self, seen: u64) -> u64 {
         seen.max(self.small_ring_end.map_or(0, |end| end + 1))
     }
@@ -215,8 +215,8 @@ impl Outbound {
                 (body.as_ptr().cast_mut(), body.len())
             }
         };
-        // SAFETY: the body is valid for as long as the packet is ours: the copy, which only reads it, is done before `take_back`
-        // ends.
+        // SAFETY: the body is valid for as long as the packet is ours: the copy, which only reads it, is done before
+        // `take_back` ends.
         let body = unsafe { UserBuf::new(at, len) };
         if !self.copy(body, &one.recall) {
             return false;

@@ -1,10 +1,10 @@
-//! Whether what the kernel could copy goes better through the ring or by turns: messages that the receiver could fetch, and
-//! reads and writes of a peer's private memory.
+//! Whether what the kernel could copy goes better through the ring or by turns: messages that the receiver could fetch,
+//! and reads and writes of a peer's private memory.
 //!
-//! Both sides measure how quick the ring and the dialogue are while they copy (`copy_speed`). Both must work for what goes
-//! there, so long operations do only while the peer is seen to poll: where more processes run than processors, waiting for the
-//! target, and its copying, costs more than the kernel's copy. Called by `ShmTransport`. The way of a long message is chosen
-//! by its receiver (`streaming`).
+//! Both sides measure how quick the ring and the dialogue are while they copy (`copy_speed`). Both must work for what
+//! goes there, so long operations do only while the peer is seen to poll: where more processes run than processors,
+//! waiting for the target, and its copying, costs more than the kernel's copy. Called by `ShmTransport`. The way of a
+//! long message is chosen by its receiver (`streaming`).
 
 use super::ShmTransport;
 use super::config::{MAX_BODY, MAX_IN_RING, MAX_READ, MAX_WRITE, MAX_WRITTEN};
@@ -31,8 +31,8 @@ const LEFT_ALONE: u8 = 64;
 const LOOKS_IN_VAIN: usize = 160;
 /// A wait ends after so many looks in any case, some hundred microseconds, as the peer may write anything.
 const LOOKS_AT_MOST: usize = 8192;
-/// The longest message that goes through the ring or by turns while the peer sends at the same time. Near, 16 KiB each way took
-/// 2.5 us so and 3.1 by the kernel, 32 KiB 4.5 and 4.2; far 4.6 and 4.7, 6.1 and 5.8.
+/// The longest message that goes through the ring or by turns while the peer sends at the same time. Near, 16 KiB each
+/// way took 2.5 us so and 3.1 by the kernel, 32 KiB 4.5 and 4.2; far 4.6 and 4.7, 6.1 and 5.8.
 const MAX_CROSSING: usize = 16 << 10;
 /// After a wait in vain, there is none before so many operations.
 const NOT_WAITED: u8 = 64;
@@ -54,8 +54,8 @@ pub(super) struct Choice {
     pub(super) not_waited: u8,
 }
 
-/// The least class of speed at which so many bytes go through the ring: a copy by the kernel takes a microsecond and 60 to 85
-/// ns for each KiB, so a long one takes less for a byte.
+/// The least class of speed at which so many bytes go through the ring: a copy by the kernel takes a microsecond and 60
+/// to 85 ns for each KiB, so a long one takes less for a byte.
 fn quick_enough_for(len: usize) -> SpeedClass {
     if len <= MAX_WRITE {
         SpeedClass::BeatsFetchOf16K
@@ -67,8 +67,8 @@ fn quick_enough_for(len: usize) -> SpeedClass {
 }
 
 impl Choice {
-    /// The same for an operation on the peer's memory. A write of 32 KiB takes 4.6 us through the ring, and by the kernel 3.8
-    /// where that keeps its usual pace, 5.7 where it does not.
+    /// The same for an operation on the peer's memory. A write of 32 KiB takes 4.6 us through the ring, and by the
+    /// kernel 3.8 where that keeps its usual pace, 5.7 where it does not.
     fn least_for(&self, access: Access, len: usize) -> SpeedClass {
         match (access, quick_enough_for(len)) {
             (Access::Write, SpeedClass::BeatsFetchOf32K) if !self.kernel_writes.is_slow() => SpeedClass::BeatsDualCopy,
@@ -76,8 +76,8 @@ impl Choice {
         }
     }
 
-    /// Whether an operation that may be a turn becomes one. `speed`: that of such turns. That of writes is judged by turns of
-    /// messages too, whose answers bring the lines back; a write that is only acknowledged takes longer.
+    /// Whether an operation that may be a turn becomes one. `speed`: that of such turns. That of writes is judged by
+    /// turns of messages too, whose answers bring the lines back; a write that is only acknowledged takes longer.
     fn is_turn(&mut self, access: Access, speed: SpeedClass, least: SpeedClass) -> bool {
         match access {
             Access::Read => is_quick_enough(speed, least, &mut self.trials_of_reads),
@@ -172,8 +172,9 @@ impl ShmTransport {
 }
 
 impl Outbound {
-    /// Whether a message that the peer could fetch is better sent, by turns or through the ring. `polls`: how often our endpoint
-    /// has been polled. `crossing`: both send at the same time, and both ways, each keeps both busy, where a fetch takes one.
+    /// Whether a message that the peer could fetch is better sent, by turns or through the ring. `polls`: how often our
+    /// endpoint has been polled. `crossing`: both send at the same time, and both ways, each keeps both busy, where a
+    /// fetch takes one.
     pub(super) fn is_sooner_sent(&mut self, len: usize, polls: u64, crossing: bool) -> bool {
         if crossing && len > MAX_CROSSING {
             return false;
@@ -189,9 +190,9 @@ impl Outbound {
         len <= MAX_IN_RING && self.is_worth_a_packet(speed, quick_enough_for(len))
     }
 
-    /// Whether a read or write of more than `MAX_BODY` bytes may be a turn. If only room is lacking for that, it is asked for.
-    /// A read is answered in several parts, a write has several from `MAX_WRITE` on. `polls`: how often our endpoint has been
-    /// polled.
+    /// Whether a read or write of more than `MAX_BODY` bytes may be a turn. If only room is lacking for that, it is
+    /// asked for. A read is answered in several parts, a write has several from `MAX_WRITE` on. `polls`: how often our
+    /// endpoint has been polled.
     fn may_be_turn(&mut self, len: usize, polls: u64) -> bool {
         if len > LONGEST_TURN || !self.may_answer(polls) {
             return false;
@@ -234,8 +235,9 @@ impl Outbound {
         true
     }
 
-    /// Waits, for a moment, until the peer has read all that direct access must not overtake. An operation that does not wait
-    /// has to go through the ring behind that, and so do those after it, if each comes before the peer has read the last one.
+    /// Waits, for a moment, until the peer has read all that direct access must not overtake. An operation that does
+    /// not wait has to go through the ring behind that, and so do those after it, if each comes before the peer has
+    /// read the last one.
     pub(super) fn wait_until_read(&mut self) -> bool {
         if self.choice.not_waited > 0 {
             self.choice.not_waited -= 1;

@@ -1,8 +1,8 @@
 //! Sleeping until a packet comes, at no cost to senders that find nobody asleep.
 //!
-//! `arm_among_others` announces sleep in the attention word and looks once more for packets (`attention` has the protocol). The
-//! barrier on the senders' side is the kernel's (membarrier), so that their path has none; where the kernel offers
-//! none, senders fence. The descriptor to sleep on is the endpoint's `doorbell`. Called by `provider` for
+//! `arm_among_others` announces sleep in the attention word and looks once more for packets (`attention` has the
+//! protocol). The barrier on the senders' side is the kernel's (membarrier), so that their path has none; where the
+//! kernel offers none, senders fence. The descriptor to sleep on is the endpoint's `doorbell`. Called by `provider` for
 //! wait objects.
 
 use super::ShmTransport;

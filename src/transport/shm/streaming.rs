@@ -1,9 +1,9 @@
 //! Whether a long message that could be copied by the kernel is better sent through the ring.
 //!
-//! Where both processors share a cache, a stream through the ring takes two thirds of what a copy by the kernel does, of which
-//! each side does its part. But it goes on only while both sides poll: a sender that computes meanwhile, or a receiver that
-//! looks now and then, is better off with the copy, which the receiver does in one call. So both must be seen to poll.
-//! Called by `ShmTransport::get`. Knows nothing of messages.
+//! Where both processors share a cache, a stream through the ring takes two thirds of what a copy by the kernel does,
+//! of which each side does its part. But it goes on only while both sides poll: a sender that computes meanwhile, or a
+//! receiver that looks now and then, is better off with the copy, which the receiver does in one call. So both must be
+//! seen to poll. Called by `ShmTransport::get`. Knows nothing of messages.
 
 use super::ShmTransport;
 use super::copy_speed::SpeedClass;
@@ -13,11 +13,11 @@ use crate::sys::shared;
 use core::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// The receiver looks twice within this time, and the sender must have polled in between. A copy of 64 KiB by the kernel
-/// takes twice as long. Tests have more, as code that is not optimized takes longer.
+/// The receiver looks twice within this time, and the sender must have polled in between. A copy of 64 KiB by the
+/// kernel takes twice as long. Tests have more, as code that is not optimized takes longer.
 const SOON: Duration = Duration::from_micros(if cfg!(test) { 200 } else { 2 });
-/// After a sender was not seen to poll, so many messages are copied without a look: where more processes run than processors,
-/// or a program computes while it sends, looks would be in vain most of the time.
+/// After a sender was not seen to poll, so many messages are copied without a look: where more processes run than
+/// processors, or a program computes while it sends, looks would be in vain most of the time.
 const LEFT_ALONE: u8 = 16;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,8 +72,8 @@ impl Default for Streaming {
 }
 
 impl Streaming {
-    /// The way of the message of this token. `polls`: the sender's count by now. `may_try`: whether there is memory to spare for
-    /// a ring.
+    /// The way of the message of this token. `polls`: the sender's count by now. `may_try`: whether there is memory to
+    /// spare for a ring.
     pub(super) fn choose(
         &mut self,
         token: Token,
@@ -89,7 +89,8 @@ impl Streaming {
         if speed == SpeedClass::BeatsDualCopy {
             self.trials = Trials::default();
         } else if self.tried != Some(token) {
-            // While one message is being tried no other is copied: that takes so long that the second look would come too late.
+            // While one message is being tried no other is copied: that takes so long that the second look would come
+            // too late.
             if self.tried.is_some() && self.is_recent(now) {
                 return Way::NotYet;
             }

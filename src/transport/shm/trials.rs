@@ -1,8 +1,8 @@
 //! When a way that was found to be slower is tried again, as only what goes that way shows how quick it is by now.
 //!
-//! The hypervisor or the scheduler may move a process at any time, so trials never end. But a message of 32 KiB may take four
-//! times as long that way, and trying one in 64 then costs 5 percent of the time of all. So the longer a way has stayed the
-//! slower one, the more seldom it is tried. Called by `ring_or_kernel` and `streaming`.
+//! The hypervisor or the scheduler may move a process at any time, so trials never end. But a message of 32 KiB may
+//! take four times as long that way, and trying one in 64 then costs 5 percent of the time of all. So the longer a way
+//! has stayed the slower one, the more seldom it is tried. Called by `ring_or_kernel` and `streaming`.
 
 /// At first one in so many is a trial.
 const FIRST: u16 = 64;

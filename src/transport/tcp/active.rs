@@ -1,9 +1,9 @@
 //! Who is read in a poll: links that had news lately are asked directly, all others are found by epoll.
 //!
-//! What a poll costs when nothing has come does not depend on how many peers there are: a read of at most `BLIND` links,
-//! or one look at epoll, and now and then both. A program that polls in a loop has a look at epoll in each `LOOK` polls. One
-//! that has found something and polls once more, as in MPI_Test after MPI_Barrier, finds with that poll whatever has come.
-//! Part of `TcpTransport`.
+//! What a poll costs when nothing has come does not depend on how many peers there are: a read of at most `BLIND`
+//! links, or one look at epoll, and now and then both. A program that polls in a loop has a look at epoll in each
+//! `LOOK` polls. One that has found something and polls once more, as in MPI_Test after MPI_Barrier, finds with that
+//! poll whatever has come. Part of `TcpTransport`.
 
 use super::deadlines::TICK;
 use super::link::Link;
@@ -120,8 +120,8 @@ impl TcpTransport {
         false
     }
 
-    /// Whether epoll is asked in this poll, if nothing else says so: a program that polls in a loop has it asked now and then,
-    /// and one that has just found something at once.
+    /// Whether epoll is asked in this poll, if nothing else says so: a program that polls in a loop has it asked now
+    /// and then, and one that has just found something at once.
     #[inline]
     pub(super) fn is_look_due(&mut self) -> bool {
         let has_found = core::mem::take(&mut self.has_found);

@@ -80,8 +80,8 @@ impl TcpTransport {
         }
     }
 
-    /// Our own try is given up; so is what the peer has begun before, as it would not begin anew otherwise. `behind`: what
-    /// stands behind the answer. False: the peer is gone.
+    /// Our own try is given up; so is what the peer has begun before, as it would not begin anew otherwise. `behind`:
+    /// what stands behind the answer. False: the peer is gone.
     pub(super) fn welcome(&mut self, from: PeerId, arrival: Arrival, behind: &[u8]) -> bool {
         let Some(peer) = self.peers.get_mut(from) else {
             return false;

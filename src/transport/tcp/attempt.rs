@@ -1,4 +1,5 @@
-//! The steps of a try to connect over TCP. What is done in each stands in `dialing` (we connect) and `arrivals` (they do).
+//! The steps of a try to connect over TCP. What is done in each stands in `dialing` (we connect) and `arrivals` (they
+//! do).
 
 use super::introduction::Introduction;
 use super::link::Link;

@@ -1,9 +1,9 @@
 //! The end of an endpoint: what was sent goes on its way, peers are told, all is closed. Part of `TcpTransport`.
 //!
-//! The kernel forgets what it has not sent if something comes in for a socket that is closed. So closing waits until the
-//! peers' machines have acknowledged all, but not longer than `Config::linger`, and reads meanwhile. Sockets that have
-//! something for a peer even then stay open behind the endpoint, as whoever was told that it has left was told that it
-//! arrives: a peer that one thread closes and reads with takes nothing while it closes.
+//! The kernel forgets what it has not sent if something comes in for a socket that is closed. So closing waits until
+//! the peers' machines have acknowledged all, but not longer than `Config::linger`, and reads meanwhile. Sockets that
+//! have something for a peer even then stay open behind the endpoint, as whoever was told that it has left was told
+//! that it arrives: a peer that one thread closes and reads with takes nothing while it closes.
 
 use super::link::Link;
 use super::{TcpTransport, sockets};
@@ -60,7 +60,8 @@ impl Drop for TcpTransport {
     }
 }
 
-/// What the kernel has taken goes on its way without the endpoint. What it has not is the application's memory, and ends.
+/// What the kernel has taken goes on its way without the endpoint. What it has not is the application's memory, and
+/// ends.
 fn leave_behind(links: impl Iterator<Item = Box<Link>>) {
     let until = clock::monotonic_ms() + BEHIND_MS;
     let mut behind = LEFT_BEHIND.lock();

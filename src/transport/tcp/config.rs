@@ -9,8 +9,8 @@ use core::fmt;
 use std::io;
 use std::time::Duration;
 
-/// The most body bytes of a packet. Measured (docs/performance.md): a message of 1 MiB takes 126 us in packets of 256 KiB,
-/// 115 of 512, 173 of 1 MiB.
+/// The most body bytes of a packet. Measured (docs/performance.md): a message of 1 MiB takes 126 us in packets of 256
+/// KiB, 115 of 512, 173 of 1 MiB.
 pub(super) const MAX_BODY: usize = 512 << 10;
 
 /// Longer reads are not short ones (`Limits::short_read`): without the copy that those may need they are quicker.

@@ -1,5 +1,5 @@
-//! What must happen at some time though nothing comes: connections that take too long, pauses that are over, guests that
-//! say nothing, machines that fell silent. Part of `TcpTransport`.
+//! What must happen at some time though nothing comes: connections that take too long, pauses that are over, guests
+//! that say nothing, machines that fell silent. Part of `TcpTransport`.
 //!
 //! Polls look at the clock now and then, and only while something waits; a timer wakes those who sleep.
 
@@ -52,8 +52,8 @@ impl TcpTransport {
             .get_or_insert_with(|| clock::monotonic_ms() + watch_pause(&self.config));
     }
 
-    /// Ends connections to machines that acknowledge nothing. The kernel would do that by itself (TCP_USER_TIMEOUT), but
-    /// also to a peer whose machine answers while its process computes and reads nothing.
+    /// Ends connections to machines that acknowledge nothing. The kernel would do that by itself (TCP_USER_TIMEOUT),
+    /// but also to a peer whose machine answers while its process computes and reads nothing.
     fn watch(&mut self, now: u64) {
         let silence = longest_silence(&self.config).as_millis() as u64;
         let (mut any, mut silent) = (false, Vec::new());

@@ -41,7 +41,8 @@ impl TcpTransport {
         peer.history.begins(clock::monotonic_ms());
         let Some(place) = peer.place() else { return };
         let own = self.place.ip();
-        // The peer knows by it that our address is ours. Other machines may not be told to answer to a loopback address.
+        // The peer knows by it that our address is ours. Other machines may not be told to answer to a loopback
+        // address.
         let names_us = !own.is_unspecified() && (!own.is_loopback() || place.ip().is_loopback());
         let from = names_us.then_some(self.place);
         let dialed = match &mut self.one_peer {

@@ -20,8 +20,8 @@ impl TcpTransport {
             };
             if peer.history.take_death() {
                 peer.history.expect_another();
-                // The loss of its connection has taken the name from it: receives that name it are to end. Who has one peer may
-                // never have met it.
+                // The loss of its connection has taken the name from it: receives that name it are to end. Who has one
+                // peer may never have met it.
                 if self.one_peer.is_none() {
                     sink.met(number, source);
                 }

@@ -1,19 +1,19 @@
 //! What two ends say before the first packet, and what follows from it: no socket, no clock.
 //!
-//! Who connects says `Hello`; the other answers `Answer`, with a `Verdict` (between the two, `introduction` has the dialer
-//! prove the secret if there is one); if that is a welcome, who connected confirms it with the first word of its stream
-//! (`frame::CONFIRM`). Only then is the connection one: until its dialer has confirmed, the acceptor sends nothing on it
-//! and ends nothing for it, so a dialer that went away changes nothing.
+//! Who connects says `Hello`; the other answers `Answer`, with a `Verdict` (between the two, `introduction` has the
+//! dialer prove the secret if there is one); if that is a welcome, who connected confirms it with the first word of its
+//! stream (`frame::CONFIRM`). Only then is the connection one: until its dialer has confirmed, the acceptor sends
+//! nothing on it and ends nothing for it, so a dialer that went away changes nothing.
 //!
 //! When both connect at once, an end that has said hello and hears the other's keeps its own if its address is the
 //! smaller one, and tells the other to wait (`Verdict::Wait`); else it gives its own up and welcomes the other's.
 //! Neither says hello while it waits for a confirmation. So of two connections at most one is ever confirmed.
 //!
-//! A confirmed connection becomes the link when the one before it, of an endpoint that had the same address, has been read to
-//! its end. Who says hello until then is told to come again (`Verdict::Later`).
+//! A confirmed connection becomes the link when the one before it, of an endpoint that had the same address, has been
+//! read to its end. Who says hello until then is told to come again (`Verdict::Later`).
 //!
-//! An FI_EP_MSG endpoint that connects to a passive one asks for the context `CALL`. Behind its hello stands the data that
-//! the program gave fi_connect, and behind `Verdict::Welcome` and `Verdict::Rejected` that of the other side
+//! An FI_EP_MSG endpoint that connects to a passive one asks for the context `CALL`. Behind its hello stands the data
+//! that the program gave fi_connect, and behind `Verdict::Welcome` and `Verdict::Rejected` that of the other side
 //! (`program_data`).
 
 use super::address;

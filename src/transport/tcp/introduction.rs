@@ -1,9 +1,9 @@
 //! What each end makes of the bytes of the other until both are known: no socket, no clock.
 //!
-//! Without a secret, a hello (`Interview`) and its answer (`Introduction`). With one, the acceptor asks whoever says hello to
-//! prove the secret, and tells nobody of it before that is done; then every answer has the acceptor's own proof behind it.
-//! So a stranger who connects gets no proof to try secrets on, and nothing that it says reaches a peer. An end that has a
-//! secret and one that has none refuse each other. Called by `listener` and `dialing`.
+//! Without a secret, a hello (`Interview`) and its answer (`Introduction`). With one, the acceptor asks whoever says
+//! hello to prove the secret, and tells nobody of it before that is done; then every answer has the acceptor's own
+//! proof behind it. So a stranger who connects gets no proof to try secrets on, and nothing that it says reaches a
+//! peer. An end that has a secret and one that has none refuse each other. Called by `listener` and `dialing`.
 
 use super::handshake::{Answer, CALL, Hello, Stranger, Verdict};
 use super::program_data;
@@ -195,8 +195,8 @@ pub(super) struct Introduced {
 }
 
 impl Introduced {
-    /// An answer to it, with the acceptor's proof if the dialer has given its own. `data`: what the program gave fi_accept
-    /// or fi_reject.
+    /// An answer to it, with the acceptor's proof if the dialer has given its own. `data`: what the program gave
+    /// fi_accept or fi_reject.
     pub(super) fn answer(&self, answer: &Answer, data: &[u8], secret: Option<&Secret>) -> Vec<u8> {
         let mut bytes = answer.encode().to_vec();
         let with_data = is_answered_with_data(self.hello.context, answer.verdict as u8);

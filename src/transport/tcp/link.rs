@@ -81,7 +81,8 @@ impl Link {
     }
 
     /// The first packet since the last poll leaves at once. Further ones gather if somebody waits for a notice or an
-    /// answer, who will poll for it, or if `flush` follows. `poll`: the number of that poll, or 0 if nobody may poll soon.
+    /// answer, who will poll for it, or if `flush` follows. `poll`: the number of that poll, or 0 if nobody may poll
+    /// soon.
     #[inline]
     pub(super) fn push(
         &mut self,
@@ -140,8 +141,8 @@ impl Link {
         }
     }
 
-    /// What the peer sent before can still be read. Not every error ends the connection, as EFAULT for memory that is gone: the
-    /// peer is told of the end, and ends it.
+    /// What the peer sent before can still be read. Not every error ends the connection, as EFAULT for memory that is
+    /// gone: the peer is told of the end, and ends it.
     #[cold]
     fn fail(&mut self, error: &io::Error) {
         self.broken = true;

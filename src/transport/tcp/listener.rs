@@ -1,8 +1,9 @@
 //! The socket that others connect to, and those who have connected and not yet said who they are.
 //!
-//! The contexts of a scalable endpoint share one: whichever polls accepts for all, hears them (`introduction`), and lays
-//! each connection on the desk of the context that is wanted. A process-wide list finds it by its address. Strangers who
-//! say nothing are bounded in number and time. Decides nothing about peers. Called by `arrivals`, `passive` and `mod`.
+//! The contexts of a scalable endpoint share one: whichever polls accepts for all, hears them (`introduction`), and
+//! lays each connection on the desk of the context that is wanted. A process-wide list finds it by its address.
+//! Strangers who say nothing are bounded in number and time. Decides nothing about peers. Called by `arrivals`,
+//! `passive` and `mod`.
 
 use super::address;
 use super::config::{Config, ONE_SECRET, OpenError};

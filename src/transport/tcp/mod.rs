@@ -10,17 +10,17 @@
 //! comes is read into one buffer for all peers, long bodies into their places. While the application polls, peers that
 //! sent lately are read without asking the kernel who has news; all others are found by epoll (`active`).
 //!
-//! **Sleep.** The epoll instance is what a program sleeps on (`sleeping`), and what says that an endpoint has news which
-//! nobody polls until then (`watched`). Deadlines are looked at now and then by polls, and by a timer while nobody polls
-//! (`deadlines`).
+//! **Sleep.** The epoll instance is what a program sleeps on (`sleeping`), and what says that an endpoint has news
+//! which nobody polls until then (`watched`). Deadlines are looked at now and then by polls, and by a timer while
+//! nobody polls (`deadlines`).
 //!
 //! **One peer.** An endpoint of FI_EP_MSG has the connection that its program asked for (`one_peer`), or that it was
 //! asked for at a passive endpoint (`passive`), with that program's data (`program_data`). What is told of one
 //! connection does not overtake what came before on others (`causes`). The rest is the same.
 //!
-//! **The end.** An endpoint that closes says so behind all that it has sent (`closing`). A connection that ends otherwise
-//! is broken; the peer is dialed to find out whether it lives (`ends`). What peers send is checked; bad bytes end their
-//! connection and nothing else.
+//! **The end.** An endpoint that closes says so behind all that it has sent (`closing`). A connection that ends
+//! otherwise is broken; the peer is dialed to find out whether it lives (`ends`). What peers send is checked; bad bytes
+//! end their connection and nothing else.
 //!
 //! Knows `engine::port`, `util` and `sys`. Called by the engine, and by `provider` and `abi` to open and to sleep.
 

@@ -1,8 +1,8 @@
 //! Endpoints of FI_EP_MSG: the one peer, which the program connects to or accepts. Part of `TcpTransport`.
 //!
-//! The connection is made as any other (`dialing`, `arrivals`), by a program's word instead of the first push, and once:
-//! it is not tried again and not made anew. What becomes of it is told as events, after the engine has heard of it.
-//! Called by `provider`, and by those others.
+//! The connection is made as any other (`dialing`, `arrivals`), by a program's word instead of the first push, and
+//! once: it is not tried again and not made anew. What becomes of it is told as events, after the engine has heard of
+//! it. Called by `provider`, and by those others.
 
 use super::attempt::Way;
 use super::causes::Waiting;
@@ -85,8 +85,8 @@ impl OnePeer {
 }
 
 impl TcpTransport {
-    /// Makes an endpoint with this address of a socket, which is to connect to a passive one. With port 0 it gets a port
-    /// when it connects.
+    /// Makes an endpoint with this address of a socket, which is to connect to a passive one. With port 0 it gets a
+    /// port when it connects.
     pub fn open_to_call(address: &[u8], config: &Config) -> Result<TcpTransport, OpenError> {
         let place = address::place(address).ok_or(OpenError::Address)?;
         let socket = sockets::to_connect(Some(place), &place, config);

@@ -1,7 +1,7 @@
 //! Passive endpoints: a listener of their own, and the calls that come to it.
 //!
-//! A call is a connection whose dialer has said a hello for a passive endpoint, with its program's data. Who has not said
-//! that is a guest of `listener`, bounded in number and time. Called by `provider`.
+//! A call is a connection whose dialer has said a hello for a passive endpoint, with its program's data. Who has not
+//! said that is a guest of `listener`, bounded in number and time. Called by `provider`.
 
 use super::address;
 use super::causes::Waiting;

@@ -1,5 +1,5 @@
-//! What programs give fi_connect, fi_accept and fi_reject, as it stands on the wire: behind a hello or an answer, always
-//! of the same size. Called by `introduction`.
+//! What programs give fi_connect, fi_accept and fi_reject, as it stands on the wire: behind a hello or an answer,
+//! always of the same size. Called by `introduction`.
 
 /// The most bytes.
 pub const MOST: usize = 256;

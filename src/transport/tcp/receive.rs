@@ -1,9 +1,9 @@
 //! The stream of one peer taken apart: packets are given to the engine as they come, in any pieces.
 //!
-//! A packet that lies whole in what was read is offered where it lies. A longer body goes on from the socket straight to
-//! where the engine wants it. What the engine refuses stays here. Every word is checked before anything is done with it;
-//! nothing is allocated by a peer's word but a body that the engine asked for, of at most `MAX_BODY` bytes. Knows no
-//! connection. Called by `link`.
+//! A packet that lies whole in what was read is offered where it lies. A longer body goes on from the socket straight
+//! to where the engine wants it. What the engine refuses stays here. Every word is checked before anything is done with
+//! it; nothing is allocated by a peer's word but a body that the engine asked for, of at most `MAX_BODY` bytes. Knows
+//! no connection. Called by `link`.
 
 use super::config::MAX_BODY;
 use super::handshake::frame;
@@ -21,8 +21,8 @@ use std::os::fd::AsFd;
 const LONG: usize = 16 << 10;
 const BEHIND_LONG: usize = 4 << 10;
 
-/// If no more than this is left of a body, the socket is read once more though it was just empty. The loopback interface
-/// carries pieces of this size.
+/// If no more than this is left of a body, the socket is read once more though it was just empty. The loopback
+/// interface carries pieces of this size.
 const LAST_PIECE: usize = 64 << 10;
 
 /// Why no more is delivered of what was read.
@@ -37,8 +37,8 @@ pub(super) enum Stop {
     Bad(&'static str),
 }
 
-/// What is read of any peer goes here, but for the rest of long bodies. It begins at a page, as what the kernel has of a
-/// peer mostly does: so they are copied quickly (`send_buffer::TOO_NEAR`).
+/// What is read of any peer goes here, but for the rest of long bodies. It begins at a page, as what the kernel has of
+/// a peer mostly does: so they are copied quickly (`send_buffer::TOO_NEAR`).
 pub(super) struct Buffer {
     bytes: Vec<u8>,
     begin: usize,
@@ -141,8 +141,8 @@ impl Arriving {
     }
 }
 
-/// What stands before a body, which has this length, and what follows. No header: the body is a pad. `Stop::Empty`: it has
-/// not come whole.
+/// What stands before a body, which has this length, and what follows. No header: the body is a pad. `Stop::Empty`: it
+/// has not come whole.
 fn take_prefix(bytes: &[u8]) -> Result<(Option<Header>, usize, &[u8]), Stop> {
     let (word, after) = bytes.split_first_chunk().ok_or(Stop::Empty)?;
     let word = u32::from_le_bytes(*word);

@@ -1,9 +1,9 @@
 //! The secret that the endpoints of a job may share, and the proofs that one has it.
 //!
-//! A proof is HMAC-SHA256 under the secret, of all that tells it from every other: which end gives it, so that none can be
-//! sent back to whoever made it; the numbers that both ends have drawn for this connection, so that none can be sent a
-//! second time; the address that was dialed and the hello with the dialer's, so that it is no use towards anybody else;
-//! and the answer that it stands behind. Knows no socket. Called by `introduction`; made by `provider`.
+//! A proof is HMAC-SHA256 under the secret, of all that tells it from every other: which end gives it, so that none can
+//! be sent back to whoever made it; the numbers that both ends have drawn for this connection, so that none can be sent
+//! a second time; the address that was dialed and the hello with the dialer's, so that it is no use towards anybody
+//! else; and the answer that it stands behind. Knows no socket. Called by `introduction`; made by `provider`.
 
 use super::handshake::Hello;
 use crate::sys::shared;

@@ -1,5 +1,5 @@
-//! What was pushed to one peer and has not left: bytes that were copied, and behind them perhaps the rest of one body in
-//! the application's memory.
+//! What was pushed to one peer and has not left: bytes that were copied, and behind them perhaps the rest of one body
+//! in the application's memory.
 //!
 //! Packets are gathered, so that many small ones leave in one call. Knows the stream's words and no peer. Called by
 //! `link`.
@@ -26,8 +26,8 @@ pub(super) const GATHERED: usize = 16 << 10;
 /// With as much as this unsent, nothing is taken any more.
 const MOST: usize = 64 << 10;
 
-/// AMD's processors copy slowly, at worst half as fast, where the offset in a page of the destination is larger than that of
-/// the source by less than this (docs/performance.md).
+/// AMD's processors copy slowly, at worst half as fast, where the offset in a page of the destination is larger than
+/// that of the source by less than this (docs/performance.md).
 const TOO_NEAR: usize = 64;
 pub(super) const PAGE: usize = 4096;
 const ZEROS: [u8; TOO_NEAR] = [0; TOO_NEAR];
@@ -65,9 +65,9 @@ fn prefix(header: &Header, len: usize) -> [u8; PREFIX] {
     bytes
 }
 
-/// How many bytes to put before a packet whose body lies at `addr`, if so many leave `before` that body. The kernel puts the
-/// first of those at the beginning of a page when the peer has taken all that was sent earlier. Else it may put them
-/// anywhere, and a pad does neither good nor harm.
+/// How many bytes to put before a packet whose body lies at `addr`, if so many leave `before` that body. The kernel
+/// puts the first of those at the beginning of a page when the peer has taken all that was sent earlier. Else it may
+/// put them anywhere, and a pad does neither good nor harm.
 fn pad_len(addr: usize, before: usize) -> usize {
     match before.wrapping_sub(addr) % PAGE {
         ahead @ 1..TOO_NEAR => (TOO_NEAR - ahead).max(frame::WORD),
@@ -110,8 +110,8 @@ impl SendBuffer {
         self.lent.is_none() && self.waiting() < MOST
     }
 
-    /// Puts the last word of the stream behind all that was added. What was lent is copied: its owner is not told any more
-    /// when it has left.
+    /// Puts the last word of the stream behind all that was added. What was lent is copied: its owner is not told any
+    /// more when it has left.
     #[cold]
     pub(super) fn end_with(&mut self, word: u32) {
         if let Some(Lent { iov, at, len, .. }) = self.lent.take() {
@@ -213,8 +213,9 @@ impl SendBuffer {
         Ok(())
     }
 
-    /// Gives the socket, which is not blocked, all that waits, and a packet behind it from where its body is. What it does
-    /// not take of the body is lent if somebody is told when that has left, and else copied. Returns whether it is lent.
+    /// Gives the socket, which is not blocked, all that waits, and a packet behind it from where its body is. What it
+    /// does not take of the body is lent if somebody is told when that has left, and else copied. Returns whether it is
+    /// lent.
     pub(super) fn send_behind(
         &mut self,
         socket: &ParentFd,

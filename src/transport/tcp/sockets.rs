@@ -1,5 +1,5 @@
-//! Sockets as everybody here wants them: never waiting, without delay, watched by the kernel for a silent other side, and
-//! not for children of fork.
+//! Sockets as everybody here wants them: never waiting, without delay, watched by the kernel for a silent other side,
+//! and not for children of fork.
 //!
 //! Owns no protocol. Called by `listener`, `dialing`, `passive` and `one_peer`.
 

@@ -1,8 +1,8 @@
 //! An endpoint that nobody polls until it has something to do. Part of `TcpTransport`.
 //!
-//! What the kernel knows makes the epoll instance readable: what comes, room in a socket, a deadline, for which the timer
-//! is kept set. What only the endpoint knows sets its mark: what a push has gathered, or what a poll has left. Called by
-//! `provider`, and after each push and poll.
+//! What the kernel knows makes the epoll instance readable: what comes, room in a socket, a deadline, for which the
+//! timer is kept set. What only the endpoint knows sets its mark: what a push has gathered, or what a poll has left.
+//! Called by `provider`, and after each push and poll.
 
 use super::TcpTransport;
 use crate::util::ready::Ready;

@@ -1,7 +1,7 @@
 //! The atomics of a card: on eight bytes, by their address. Those of the C library's provider, as far as they are true.
 //!
-//! FI_ATOMIC_WRITE and FI_ATOMIC_READ are a write and a read, which a card does at once to so few aligned bytes. All wait
-//! for the reads and atomics before them, as a card keeps no order among those.
+//! FI_ATOMIC_WRITE and FI_ATOMIC_READ are a write and a read, which a card does at once to so few aligned bytes. All
+//! wait for the reads and atomics before them, as a card keeps no order among those.
 
 use super::endpoint::{Posted, VerbsEndpoint};
 use super::seam::Link;

@@ -1,5 +1,5 @@
-//! The way of a connection: address, route, queue pair, question and answer, and the end. What the application's data looks
-//! like on the wire.
+//! The way of a connection: address, route, queue pair, question and answer, and the end. What the application's data
+//! looks like on the wire.
 
 use super::endpoint::VerbsEndpoint;
 use super::seam::{Connection, Link, News};

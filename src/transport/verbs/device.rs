@@ -34,8 +34,8 @@ impl DeviceLink {
         DeviceLink::of(&mut Some(Id::open()?), pd, room)
     }
 
-    /// The connection of a request, which it takes; an error leaves it. -EINVAL: it came to another device than the protection
-    /// domain's.
+    /// The connection of a request, which it takes; an error leaves it. -EINVAL: it came to another device than the
+    /// protection domain's.
     pub fn of(request: &mut Option<Id>, pd: &Arc<Pd>, room: usize) -> io::Result<DeviceLink> {
         let id = request.as_ref().ok_or(io::ErrorKind::InvalidInput)?;
         if id.device().is_some_and(|device| device != pd.device()) {
@@ -195,8 +195,8 @@ impl Receives for SharedReceives {
 
 impl Nic for Arc<Pd> {
     fn register(&self, memory: &UserBuf, access: Access) -> io::Result<Box<dyn Registration>> {
-        // SAFETY: registered memory is the program's until it closes the region, by fi_mr(3), and `UserBuf` was made with
-        // that promise.
+        // SAFETY: registered memory is the program's until it closes the region, by fi_mr(3), and `UserBuf` was made
+        // with that promise.
         let registered = unsafe { Pd::register(self, memory.addr(), memory.len(), access) }?;
         Ok(Box::new(registered))
     }

@@ -1,8 +1,8 @@
 //! The passive side: an identifier that listens, and requests that wait for an answer.
 //!
-//! A peer that ends one connection and asks for another expects both to be heard in this order, but they come by two event
-//! channels, and endpoints seldom look at theirs. So a request is told in the round after the one in which it was found,
-//! and endpoints look meanwhile (`requests`).
+//! A peer that ends one connection and asks for another expects both to be heard in this order, but they come by two
+//! event channels, and endpoints seldom look at theirs. So a request is told in the round after the one in which it was
+//! found, and endpoints look meanwhile (`requests`).
 
 use super::connection::{from_wire, to_wire};
 use crate::sys::rdma::{EventKind, Id};

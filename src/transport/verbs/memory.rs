@@ -49,8 +49,8 @@ impl Known {
     }
 }
 
-/// One of the registrations that have all of `piece`: of those that are meant for such a use the nearest and newest. Where
-/// none is, the device judges.
+/// One of the registrations that have all of `piece`: of those that are meant for such a use the nearest and newest.
+/// Where none is, the device judges.
 fn fitting<'a>(table: &'a Table, piece: &UserBuf, writes: bool) -> Option<Found<&'a Known>> {
     let meant = |found: &Found<&Known>| !writes || found.value.writable();
     let all = || table.with_all(piece.range());
@@ -116,8 +116,8 @@ impl Registrations {
         Some(last.key)
     }
 
-    /// The registration of memory that has all of `piece`, which stays the device's until nobody holds it, also when the
-    /// program ends it meanwhile: without descriptors a program does not say that it needs it.
+    /// The registration of memory that has all of `piece`, which stays the device's until nobody holds it, also when
+    /// the program ends it meanwhile: without descriptors a program does not say that it needs it.
     pub(super) fn hold(&self, piece: &UserBuf, writes: bool) -> Option<Arc<dyn Registration>> {
         let table = self.table();
         fitting(&table, piece, writes).map(|found| found.value.registration.clone())

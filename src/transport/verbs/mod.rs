@@ -1,10 +1,12 @@
-//! Connected endpoints on RDMA devices: each is one reliable connected queue pair, and nothing frames what it carries, so
-//! that the other side may be any other user of the same device interface, as the C library's provider of this name is.
+//! Connected endpoints on RDMA devices: each is one reliable connected queue pair, and nothing frames what it carries,
+//! so that the other side may be any other user of the same device interface, as the C library's provider of this name
+//! is.
 //!
-//! A card does what the engine does elsewhere: it matches receives in the order in which they were posted, and reads and
-//! writes registered memory. So there is no `Transport` here; `provider` puts these endpoints behind the direct ones of
-//! `api`. Here is the way of a connection (`connection`), what is posted to send (`sends`, `atomics`), what is received and
-//! completed (`endpoint`), receives that endpoints share (`shared`), and which memory the device knows (`memory`).
+//! A card does what the engine does elsewhere: it matches receives in the order in which they were posted, and reads
+//! and writes registered memory. So there is no `Transport` here; `provider` puts these endpoints behind the direct
+//! ones of `api`. Here is the way of a connection (`connection`), what is posted to send (`sends`, `atomics`), what is
+//! received and completed (`endpoint`), receives that endpoints share (`shared`), and which memory the device knows
+//! (`memory`).
 //!
 //! `datagram` has endpoints without a connection, each with a queue pair of datagrams. `reliable` is a transport of the
 //! engine's, and `cache` has registrations for it; those of programs and these are found by `ranges`.

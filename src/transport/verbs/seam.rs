@@ -95,8 +95,8 @@ pub trait Link: QueuePair + Completions {
 /// Receives that several queue pairs share. Each completes at the queue pair whose message it took.
 pub trait Receives: Send + Sync + 'static {
     /// # Safety
-    /// The memory of the pieces is lent, to be written, until the receive has completed, or this and all queue pairs that
-    /// share it are gone.
+    /// The memory of the pieces is lent, to be written, until the receive has completed, or this and all queue pairs
+    /// that share it are gone.
     unsafe fn post(&self, id: u64, pieces: &[Piece]) -> io::Result<()>;
 }
 

@@ -66,8 +66,8 @@ impl<R: Receives> SharedPool<R> {
         let (pieces, count) = self.memory.pieces(body, self.pieces, Use::Writes, last, self.warn)?;
         table.last += 1;
         let id = table.last << 1 | 1; // odd, as all receives
-        // SAFETY: a receive's memory stays the application's until its completion, as whoever made the `UserIov` promised,
-        // or until the context is closed, by which its endpoints are.
+        // SAFETY: a receive's memory stays the application's until its completion, as whoever made the `UserIov`
+        // promised, or until the context is closed, by which its endpoints are.
         let posted = unsafe { self.receives.post(id, &pieces[..count]) };
         if let Err(error) = posted {
             if matches!(error.raw_os_error(), Some(libc::ENOMEM | libc::EAGAIN)) {

@@ -65,8 +65,8 @@ pub(super) unsafe extern "C" fn compwritevalid(
     unsafe { tell_most(ep, Form::Compare, datatype, op, count) }
 }
 
-/// fi_query_atomic: what the engine does, or the card of this domain in its place. Of tagged receives nobody but the engine
-/// knows, so their buffers can be the target of any operation.
+/// fi_query_atomic: what the engine does, or the card of this domain in its place. Of tagged receives nobody but the
+/// engine knows, so their buffers can be the target of any operation.
 ///
 /// # Safety
 /// A live domain of this provider; `attr` is NULL or a place for attributes.

@@ -66,8 +66,8 @@ pub struct GroupMember {
     pub peer: PeerId,
     /// The source that its messages match.
     pub source: PeerId,
-    /// How often the peer had been lost when the group was made. If it was again since then, messages of the group may be
-    /// missing, so the member is lost, even if it lives.
+    /// How often the peer had been lost when the group was made. If it was again since then, messages of the group may
+    /// be missing, so the member is lost, even if it lives.
     pub losses: u32,
     /// The errno for which this group has given the member up.
     pub lost: Option<i32>,

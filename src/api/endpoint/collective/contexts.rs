@@ -35,7 +35,8 @@ impl Listener {
 /// The event queue of a scalable endpoint, for those of its contexts that have none of their own.
 pub(crate) type ScalableEq = Arc<Mutex<Option<Arc<Eq>>>>;
 
-/// Held while receive context 0 becomes the carrier, and while it is closed and made anew: another thread may do either.
+/// Held while receive context 0 becomes the carrier, and while it is closed and made anew: another thread may do
+/// either.
 pub(crate) type CarrierTurn = Arc<Mutex<()>>;
 
 pub(crate) struct ContextCollectives<T: EndpointTransport> {

@@ -1,9 +1,9 @@
 //! Endpoints that give their operations straight to the transport, without the engine: a card matches receives itself.
 //!
-//! Queues, counters, flags and connections are those of every endpoint (`state`, `connection`); only what posts and what
-//! completes is the transport's. For messages, RMA and the card's own atomics; collectives are not for it.
-//! An endpoint without a connection (FI_EP_DGRAM) has an address vector, and its transport numbers the peers.
-//! Knows no card. Opened by `abi::object::direct`.
+//! Queues, counters, flags and connections are those of every endpoint (`state`, `connection`); only what posts and
+//! what completes is the transport's. For messages, RMA and the card's own atomics; collectives are not for it. An
+//! endpoint without a connection (FI_EP_DGRAM) has an address vector, and its transport numbers the peers. Knows no
+//! card. Opened by `abi::object::direct`.
 //!
 //! - `shared`: receives for several endpoints;
 //! - `no_engine`: the engine's transport that such an endpoint does not have.
@@ -32,7 +32,8 @@ pub use shared::{CardReceives, DirectReceives, DirectSharedRx};
 use std::os::fd::RawFd;
 use std::sync::Arc;
 
-/// What a card does for one endpoint. None of the calls waits; an operation that was taken is completed by `poll`, once.
+/// What a card does for one endpoint. None of the calls waits; an operation that was taken is completed by `poll`,
+/// once.
 pub trait DirectTransport: core::marker::Send + 'static {
     fn local_address(&self) -> Vec<u8>;
 
@@ -73,11 +74,12 @@ pub trait DirectTransport: core::marker::Send + 'static {
         None
     }
 
-    /// Its connection, if the endpoint is one of FI_EP_MSG. `Failed` and `Closed` come after the poll that has ended all
-    /// operations.
+    /// Its connection, if the endpoint is one of FI_EP_MSG. `Failed` and `Closed` come after the poll that has ended
+    /// all operations.
     fn connection(&mut self) -> Option<&mut dyn Connects>;
 
-    /// The number of the peer at an address of the vector; None: nothing can be sent there. Not asked of connected ones.
+    /// The number of the peer at an address of the vector; None: nothing can be sent there. Not asked of connected
+    /// ones.
     fn peer(&mut self, _: &[u8]) -> Option<PeerId> {
         None
     }
@@ -192,8 +194,8 @@ impl<D: DirectTransport> Core<D> {
         }
     }
 
-    /// Ends the connection of an endpoint that is closed, and reports the receives of a shared context that it has taken:
-    /// they are in no other queue. Of its own operations, which end with it, nothing is told.
+    /// Ends the connection of an endpoint that is closed, and reports the receives of a shared context that it has
+    /// taken: they are in no other queue. Of its own operations, which end with it, nothing is told.
     fn leave_shared(&mut self) {
         if matches!(self.shared, Shared::Bound(_)) {
             if let Some(connection) = self.transport.connection() {

@@ -157,8 +157,8 @@ impl<T: EndpointTransport> Lanes<T> {
         self.lanes.get_mut(lane)?.transport.as_mut()
     }
 
-    /// Peers that are met on this lane may reach these regions. Once only. Not by `Transport::publish_regions`: each lane
-    /// is another endpoint's, which may be no target, or count what peers do.
+    /// Peers that are met on this lane may reach these regions. Once only. Not by `Transport::publish_regions`: each
+    /// lane is another endpoint's, which may be no target, or count what peers do.
     pub(super) fn show_by(&mut self, lane: usize, regions: &Arc<Regions>, endpoint: u64) {
         if let Some(transport) = self.transport_mut(lane) {
             transport.publish_regions(regions, endpoint);

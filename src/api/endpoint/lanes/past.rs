@@ -1,7 +1,7 @@
 //! What is kept of closed lanes and of lost peers, and when it is forgotten.
 //!
-//! The number of a peer may stand in receives and in the engine long after its lane was closed, and tells whose completion
-//! something was. So neither it nor the lane is used again before nobody holds it. Called by `Lanes`.
+//! The number of a peer may stand in receives and in the engine long after its lane was closed, and tells whose
+//! completion something was. So neither it nor the lane is used again before nobody holds it. Called by `Lanes`.
 
 use super::{EndpointTransport, Lanes, NumberOf};
 use crate::engine::port::PeerId;
@@ -11,12 +11,14 @@ use std::collections::HashSet;
 const CROWD: usize = 128;
 
 impl<T: EndpointTransport> Lanes<T> {
-    /// Whether there are twice as many peers of closed lanes as were left the last time, which makes the cost for each small.
+    /// Whether there are twice as many peers of closed lanes as were left the last time, which makes the cost for each
+    /// small.
     pub(super) fn has_much_past(&self) -> bool {
         self.past.len() >= (2 * self.past_left).max(CROWD)
     }
 
-    /// Frees the numbers of peers and sources that are gone and that nobody holds, and their lanes. Returns the numbers.
+    /// Frees the numbers of peers and sources that are gone and that nobody holds, and their lanes. Returns the
+    /// numbers.
     pub(super) fn forget_unheld(&mut self, held: &dyn Fn(PeerId) -> bool) -> Vec<PeerId> {
         let (mut gone, kept) = self.past.drain(..).partition::<Vec<_>, _>(|id| !held(*id));
         self.past_left = kept.len();

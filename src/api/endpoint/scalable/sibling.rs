@@ -1,8 +1,8 @@
 //! A transmit context as the other contexts of its scalable endpoint drive it: while it has begun something.
 //!
-//! A program that has sent a question reads the queue that the answer comes to, and perhaps no other. So reading any queue
-//! of a scalable endpoint moves on what its transmit contexts have begun. A context that is idle costs a look at its flag.
-//! Called by `scalable`, and by the queues it is attached to.
+//! A program that has sent a question reads the queue that the answer comes to, and perhaps no other. So reading any
+//! queue of a scalable endpoint moves on what its transmit contexts have begun. A context that is idle costs a look at
+//! its flag. Called by `scalable`, and by the queues it is attached to.
 
 use crate::api::endpoint::{Endpoint, EndpointTransport};
 use crate::api::progress::Progress;

@@ -253,8 +253,8 @@ impl<T: EndpointTransport> EndpointCore<Sharers<T>> {
 }
 
 impl<T: EndpointTransport + 'static> SharedRxEndpoint<T> {
-    /// Asks the lane's transport whether it says itself when there is something to do. The thread of FI_PROGRESS_AUTO polls
-    /// all lanes.
+    /// Asks the lane's transport whether it says itself when there is something to do. The thread of FI_PROGRESS_AUTO
+    /// polls all lanes.
     fn begin_watch(&self, shared: &SharedRx<T>, lane: usize) {
         if self.domain.driver.is_some() || self.watch.get().is_some() {
             return;

@@ -54,7 +54,8 @@ pub struct Sharers<T> {
     state: EndpointState,
     /// By lane; None: closed.
     endpoints: Vec<Option<EndpointState>>,
-    /// The endpoint that is being closed: its queue and counter hear of receives that it was filling, if no other is open.
+    /// The endpoint that is being closed: its queue and counter hear of receives that it was filling, if no other is
+    /// open.
     parting: Option<EndpointState>,
     /// A thread of FI_PROGRESS_AUTO drives the engine.
     driven: bool,
@@ -95,9 +96,9 @@ impl<T: EndpointTransport> Owners for Sharers<T> {
         pending
     }
 
-    /// A completion of no endpoint (a cancelled receive, a peek that found nothing), or a receive that an endpoint which is
-    /// closed was filling, goes to the context's own queue if it has one, else to that of the first endpoint that has one. The
-    /// last endpoint hears of its own.
+    /// A completion of no endpoint (a cancelled receive, a peek that found nothing), or a receive that an endpoint
+    /// which is closed was filling, goes to the context's own queue if it has one, else to that of the first endpoint
+    /// that has one. The last endpoint hears of its own.
     fn owner_of(&mut self, completion: &Completion, lanes: &Lanes<T>) -> Option<&mut EndpointState> {
         let lane = completion.source.and_then(|peer| lanes.lane_of(peer));
         let is_open = lane.is_some_and(|lane| self.endpoint(lane).is_ok());

@@ -78,8 +78,8 @@ impl EndpointState {
         })
     }
 
-    /// The level of a send. The default one is for those who wait for a completion: MPICH's is delivery, and each of its
-    /// injected messages would be acknowledged for nobody.
+    /// The level of a send. The default one is for those who wait for a completion: MPICH's is delivery, and each of
+    /// its injected messages would be acknowledged for nobody.
     #[inline(always)]
     fn send_level(&self, call: Flags, flags: u64) -> CompletionLevel {
         match level(flags) {

@@ -131,8 +131,8 @@ impl EndpointState {
         Ok(())
     }
 
-    /// An endpoint that was made with a context of its own keeps that, and nothing of this one, which may be closed before
-    /// it: Sandia OpenSHMEM does both, and binds it to an endpoint that is enabled.
+    /// An endpoint that was made with a context of its own keeps that, and nothing of this one, which may be closed
+    /// before it: Sandia OpenSHMEM does both, and binds it to an endpoint that is enabled.
     pub fn bind_stx(&mut self, stx: &Arc<Stx>) -> Result<()> {
         if !self.settings.shares_tx {
             return Ok(());

@@ -1,4 +1,5 @@
-//! The addresses of an answer that was made of an offer for one address of this machine, which stands in it as the source.
+//! The addresses of an answer that was made of an offer for one address of this machine, which stands in it as the
+//! source.
 //!
 //! For providers that offer one info for each address of an interface. Called by `provider`.
 

@@ -40,8 +40,9 @@ pub const SECONDARY: u64 = FI_MULTI_RECV
 const NOT_FREE: u64 = FI_SOURCE | FI_TRIGGER | FI_RMA_EVENT;
 
 /// Not even given to those who name no capability at all: they change what calls mean (an exact endpoint refuses
-/// receives from anyone), or are younger than programs that check each bit, or cost time. MPICH opens a scalable endpoint
-/// where it sees FI_NAMED_RX_CTX, and so polls two contexts, with a connection each, where one endpoint would do.
+/// receives from anyone), or are younger than programs that check each bit, or cost time. MPICH opens a scalable
+/// endpoint where it sees FI_NAMED_RX_CTX, and so polls two contexts, with a connection each, where one endpoint would
+/// do.
 pub const ON_REQUEST: u64 =
     FI_SOURCE_ERR | FI_TAGGED_MULTI_RECV | FI_TAGGED_DIRECTED_RECV | FI_EXACT_DIRECTED_RECV | FI_NAMED_RX_CTX;
 

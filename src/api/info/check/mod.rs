@@ -119,7 +119,8 @@ fn check_fabric(asked: &FabricAttr, most: &FabricAttr) -> Check {
     Ok(())
 }
 
-/// A template that names a provider is meant for use on top of that one only: whether names that a program asks for allow it.
+/// A template that names a provider is meant for use on top of that one only: whether names that a program asks for
+/// allow it.
 fn may_stand_on(asked: &str, below: &str) -> bool {
     let (asked, below) = (asked.to_ascii_lowercase(), below.to_ascii_lowercase());
     let mut wanted = asked.split(';').filter(|name| !name.starts_with('^')).peekable();

@@ -1,9 +1,9 @@
 //! Endpoints that are driven when they have something to do: a read costs as much with a thousand of them as with one.
 //!
 //! What has come is found by one look at an epoll instance over the descriptors of all; a mark tells of the rest. Those
-//! that were found lately are driven in each read, and then looked for now and then only, so that who talks with one peer
-//! pays no more than without the others. Called by `Attached` and by the thread of FI_PROGRESS_AUTO, to which the whole
-//! set is one endpoint.
+//! that were found lately are driven in each read, and then looked for now and then only, so that who talks with one
+//! peer pays no more than without the others. Called by `Attached` and by the thread of FI_PROGRESS_AUTO, to which the
+//! whole set is one endpoint.
 //!
 //! Nothing is lost: a descriptor is readable until its endpoint has seen to it, and a mark is taken off the list before
 //! its endpoint is driven, so that one which is set meanwhile puts it back.

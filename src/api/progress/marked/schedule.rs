@@ -1,9 +1,9 @@
-//! Which members of a set a read drives, and when it looks at the descriptors of all: `Marked` without endpoints and epoll,
-//! so that loom can try it (`model`).
+//! Which members of a set a read drives, and when it looks at the descriptors of all: `Marked` without endpoints and
+//! epoll, so that loom can try it (`model`).
 //!
-//! A read takes the list of marks before it drives anybody, so that a mark which is set meanwhile is on the list again. A
-//! reader looks at the descriptors before it sleeps, as its last read may have driven a few without a look. What became
-//! readable before that rings no more for a program that polls for edges.
+//! A read takes the list of marks before it drives anybody, so that a mark which is set meanwhile is on the list again.
+//! A reader looks at the descriptors before it sleeps, as its last read may have driven a few without a look. What
+//! became readable before that rings no more for a program that polls for edges.
 
 use crate::util::mutex::{Mutex, lock};
 use crate::util::ready::{ReadyList, Wake};
@@ -33,8 +33,8 @@ struct Turns {
     recent: Vec<(u64, u64)>,
     /// More were found lately than are driven in each read: until then all are looked for.
     crowded_until: u64,
-    /// Somebody was about to sleep, who may have been woken by a descriptor, and then need not read twice to find out by
-    /// which.
+    /// Somebody was about to sleep, who may have been woken by a descriptor, and then need not read twice to find out
+    /// by which.
     slept: bool,
     /// The memory of the names that are taken from the list.
     names: Vec<u64>,
@@ -82,8 +82,8 @@ impl Schedule {
         }
     }
 
-    /// A read. `look` marks those whose descriptors are readable, `drive` drives the member of a name; None: it has left.
-    /// No lock is held meanwhile. Of two readers at once one may forget who was found lately, which costs a look.
+    /// A read. `look` marks those whose descriptors are readable, `drive` drives the member of a name; None: it has
+    /// left. No lock is held meanwhile. Of two readers at once one may forget who was found lately, which costs a look.
     pub(super) fn read(&self, look: impl FnOnce(), mut drive: impl FnMut(u64) -> Option<Turn>) {
         let mut turns = take(&mut *lock(&self.turns));
         if turns.begin() {
@@ -115,8 +115,8 @@ impl Schedule {
         *kept = turns;
     }
 
-    /// A reader is going to sleep, until a mark is set or a descriptor becomes readable. False: somebody has something to
-    /// do already.
+    /// A reader is going to sleep, until a mark is set or a descriptor becomes readable. False: somebody has something
+    /// to do already.
     pub(super) fn arm(&self, look: impl FnOnce()) -> bool {
         lock(&self.turns).slept = true;
         look();
@@ -124,8 +124,8 @@ impl Schedule {
     }
 }
 
-/// Tries every order in which peers and readers come: `abi-tests/loom/run`. A reader that sleeps past something that has
-/// come is a deadlock, which loom finds.
+/// Tries every order in which peers and readers come: `abi-tests/loom/run`. A reader that sleeps past something that
+/// has come is a deadlock, which loom finds.
 #[cfg(all(test, loom))]
 mod model {
     use super::*;

@@ -28,7 +28,8 @@ use std::time::{Duration, Instant};
 /// a second.
 const EVERY: Duration = Duration::from_millis(220);
 
-/// How long a ring stays on for a thread that went to poll the descriptor: it may be done with waiting, and never call again.
+/// How long a ring stays on for a thread that went to poll the descriptor: it may be done with waiting, and never call
+/// again.
 const OWED: Duration = Duration::from_millis(100);
 
 /// So many of them are remembered; those that have ended are forgotten with the next ring only.

@@ -6,8 +6,8 @@ use super::finding::{Finding, Section};
 use super::machine::Machine;
 use crate::json::Json;
 
-/// What matters to processes that want to talk: name, in words, and the number that the machine's own always has, of those
-/// that the kernel numbers so (include/uapi/linux/nsfs.h).
+/// What matters to processes that want to talk: name, in words, and the number that the machine's own always has, of
+/// those that the kernel numbers so (include/uapi/linux/nsfs.h).
 const KINDS: [(&str, &str, Option<u64>); 5] = [
     ("pid", "process numbers", Some(4_026_531_836)),
     ("mnt", "mounts", None),

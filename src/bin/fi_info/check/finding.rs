@@ -1,7 +1,7 @@
 //! What a check has found: one sentence, how bad it is, what to do, and the same as data.
 //!
-//! The page and the JSON document are both made of these, so neither knows more than the other. Knows no subject. Made by
-//! all checks, read by `page`.
+//! The page and the JSON document are both made of these, so neither knows more than the other. Knows no subject. Made
+//! by all checks, read by `page`.
 
 use crate::json::Json;
 

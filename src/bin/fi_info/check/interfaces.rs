@@ -1,5 +1,5 @@
-//! The network interfaces: what tcp makes of each, which one it takes and why, in the library's own words; and of those that
-//! it does not offer, what the system says.
+//! The network interfaces: what tcp makes of each, which one it takes and why, in the library's own words; and of those
+//! that it does not offer, what the system says.
 //!
 //! Called by `mod`.
 

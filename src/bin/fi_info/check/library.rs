@@ -1,6 +1,6 @@
 //! What the library itself says and does: its version, its providers, what they offer and refuse and why, whether an
-//! endpoint of each opens, and what it answers to each MPI. All of it through its C functions and its log, so that nothing
-//! that the library decides is worked out a second time here.
+//! endpoint of each opens, and what it answers to each MPI. All of it through its C functions and its log, so that
+//! nothing that the library decides is worked out a second time here.
 //!
 //! Knows no machine. Called by `mod`; the checks read what it has gathered.
 

@@ -1,5 +1,5 @@
-//! The machine that is checked: its files below a root, the environment, and what only a call tells. Tests make one up in
-//! a folder.
+//! The machine that is checked: its files below a root, the environment, and what only a call tells. Tests make one up
+//! in a folder.
 //!
 //! Knows no subject. Used by all checks.
 

@@ -1,9 +1,10 @@
-//! `fi_info --check`: what a help desk would ask, answered. Facts are gathered once, from the machine (`machine`) and from
-//! the library (`library`), which a child has tried out before (`rehearsal`); each subject makes findings of them (`finding`);
-//! `page` writes these as a page or as JSON.
+//! `fi_info --check`: what a help desk would ask, answered. Facts are gathered once, from the machine (`machine`) and
+//! from the library (`library`), which a child has tried out before (`rehearsal`); each subject makes findings of them
+//! (`finding`); `page` writes these as a page or as JSON.
 //!
 //! - `loader`: which libfabric.so.1 this is, and which others there are; `cache` reads the loader's list;
-//! - `providers`: usable, or why not; `shared_memory`, `limits`, `interfaces`, `rdma`, `containers`: what they stand on;
+//! - `providers`: usable, or why not; `shared_memory`, `limits`, `interfaces`, `rdma`, `containers`: what they stand
+//!   on;
 //! - `mpi`: what MPI libraries would take; `variables`: what the user has set, which `settings` finds.
 //!
 //! A subject is a file with a function `check`, and a line in `sections`. Called by `main`.

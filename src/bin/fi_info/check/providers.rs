@@ -86,7 +86,8 @@ fn filter(machine: &Machine) -> Option<Setting> {
     settings::get(machine, "FI_PROVIDER")
 }
 
-/// How peers would be reached by the provider that has two ways, of which one is enough for it to be offered and to open.
+/// How peers would be reached by the provider that has two ways, of which one is enough for it to be offered and to
+/// open.
 fn ways_of_auto(library: &Library) -> Option<Finding> {
     library.usable().into_iter().find(|name| *name == "auto")?;
     let (local, network) = (way(library, "FI_AUTO_LOCAL")?, way(library, "FI_AUTO_NETWORK")?);

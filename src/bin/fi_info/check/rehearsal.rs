@@ -1,5 +1,5 @@
-//! Whether the library can be asked at all. A plug-in whose constructor, fi_prov_ini or fi_getinfo hangs or crashes does
-//! that to every program, and would do it to this one: so all that runs a plug-in's code is done by a child first.
+//! Whether the library can be asked at all. A plug-in whose constructor, fi_prov_ini or fi_getinfo hangs or crashes
+//! does that to every program, and would do it to this one: so all that runs a plug-in's code is done by a child first.
 //!
 //! Called by `mod`, before the library is used.
 

@@ -1,5 +1,5 @@
-//! What the user has set for the library: variables FI_* of the environment, and the lines of its configuration file, of which
-//! the library lets one or the other win.
+//! What the user has set for the library: variables FI_* of the environment, and the lines of its configuration file,
+//! of which the library lets one or the other win.
 //!
 //! Called by the checks that tell of variables.
 

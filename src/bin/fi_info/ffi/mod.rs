@@ -1,8 +1,8 @@
 //! The calls to `libfabric.so.1`, and all `unsafe` of this program: what comes back is copied, or lent by an owner that
 //! frees it.
 //!
-//! `log` has the log while it is led to this program, `trial` opens an endpoint, `rehearsal` has a child make calls first,
-//! `system` asks the kernel. Knows the C types; decides nothing. Called by every module that needs the library.
+//! `log` has the log while it is led to this program, `trial` opens an endpoint, `rehearsal` has a child make calls
+//! first, `system` asks the kernel. Knows the C types; decides nothing. Called by every module that needs the library.
 
 mod log;
 pub mod rehearsal;

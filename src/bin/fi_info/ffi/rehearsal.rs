@@ -1,5 +1,5 @@
-//! Calls of the library tried out in a child first, with its log: code of plug-ins that never returns, or ends the process,
-//! does so there.
+//! Calls of the library tried out in a child first, with its log: code of plug-ins that never returns, or ends the
+//! process, does so there.
 //!
 //! Decides nothing. Called by `check::rehearsal`.
 

@@ -1,5 +1,5 @@
-//! What the system only tells by a call: the room of a file system, whether the kernel copies between processes, and the
-//! network interfaces. (/sys/class/net is of the network that was there when it was mounted.)
+//! What the system only tells by a call: the room of a file system, whether the kernel copies between processes, and
+//! the network interfaces. (/sys/class/net is of the network that was there when it was mounted.)
 //!
 //! Decides nothing. Called by `check::machine`.
 

@@ -116,8 +116,8 @@ impl Control {
         }
     }
 
-    /// An error if the other program has ended and all that it sent must have arrived. Whoever waits for the fabric asks
-    /// this now and then.
+    /// An error if the other program has ended and all that it sent must have arrived. Whoever waits for the fabric
+    /// asks this now and then.
     pub fn check_peer(&mut self) -> Result<(), Fail> {
         let gone = self.stream.set_nonblocking(true).is_ok()
             && match self.stream.peek(&mut [0]) {

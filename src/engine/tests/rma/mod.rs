@@ -4,7 +4,8 @@
 //!   tagged receives.
 //! - `order`: which operations wait for which, and what fails when a region is closed or a peer dies.
 //! - `read_at_hand`: reads that are answered out of the memory.
-//! - `parts`: writes in several packets. `unheard`: writes that are reported when they are sent. `recall`: targets that do not poll. `random`: generated runs, judged by a model of every target's memory.
+//! - `parts`: writes in several packets. `unheard`: writes that are reported when they are sent. `recall`: targets that
+//!   do not poll. `random`: generated runs, judged by a model of every target's memory.
 
 use crate::engine::Config;
 use crate::engine::op::*;

@@ -119,8 +119,8 @@ fn what_the_target_is_told_of_or_does_not_take_is_offered() {
     bed.check_nothing_left();
 }
 
-/// An offer exposes its memory. If it finds no room, and the target is seen to take writes there meanwhile, the write goes in
-/// parts, and its memory is not exposed any more.
+/// An offer exposes its memory. If it finds no room, and the target is seen to take writes there meanwhile, the write
+/// goes in parts, and its memory is not exposed any more.
 #[test]
 fn an_offer_that_found_no_room_may_go_in_parts() {
     let (mut bed, memory) = bed([0; 2]);

@@ -75,7 +75,8 @@ fn a_poll_may_have_more_of_them_than_are_kept_at_hand() {
     assert_eq!(bed.world.borrow().count(Packet::Reply), 16);
 }
 
-/// One is longer than a packet, and another comes behind it. Where the wire is full, a copy goes on where the packets ended.
+/// One is longer than a packet, and another comes behind it. Where the wire is full, a copy goes on where the packets
+/// ended.
 #[test]
 fn a_longer_one_is_answered_in_several_packets() {
     let limits = Limits {

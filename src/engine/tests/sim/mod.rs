@@ -4,8 +4,8 @@
 //! overwritten as soon as their operation completes, so that a late access is noticed. `stories` and `rma` use it for
 //! one feature at a time, `random` for generated runs that are judged by the log.
 //!
-//! - `bed`: nodes, and what tests ask of them; over these lanes, or over any transport (`bed::Connected`). `watch`: what
-//!   a bed sees of packets, whatever carries them. `recall`: packets taken back from a lane.
+//! - `bed`: nodes, and what tests ask of them; over these lanes, or over any transport (`bed::Connected`). `watch`:
+//!   what a bed sees of packets, whatever carries them. `recall`: packets taken back from a lane.
 
 mod bed;
 mod recall;

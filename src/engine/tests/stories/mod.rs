@@ -369,8 +369,8 @@ fn who_asks_for_a_long_message_is_still_offered_short_ones() {
     }
 }
 
-/// Two that send long messages at the same time are both busy: each fetches alone, and what it sends next is not sent in packets
-/// that keep both at work.
+/// Two that send long messages at the same time are both busy: each fetches alone, and what it sends next is not sent
+/// in packets that keep both at work.
 #[test]
 fn messages_that_cross_are_fetched_by_one_side_each() {
     let mut manner = Manner::default();

@@ -189,8 +189,8 @@ fn what_the_dead_sent_whole_can_still_be_received() {
     assert_eq!(bed.world.borrow().knocks, 0, "an answer to the dead");
 }
 
-/// A shared receive context gives the sender another number, which outlives the peer's own. A receive that names it still takes
-/// the message, so nobody else may get it meanwhile.
+/// A shared receive context gives the sender another number, which outlives the peer's own. A receive that names it
+/// still takes the message, so nobody else may get it meanwhile.
 #[test]
 fn the_number_that_a_waiting_message_is_known_by_stays_in_use() {
     const KNOWN_AS: PeerId = 7;

@@ -1,5 +1,5 @@
-//! Tests of what is left of an endpoint that is closed while another thread still has a reference to it, as one does that
-//! was about to drive it: nothing.
+//! Tests of what is left of an endpoint that is closed while another thread still has a reference to it, as one does
+//! that was about to drive it: nothing.
 
 use super::contexts::{Bed, entries, recv, send};
 use super::*;

@@ -1,23 +1,25 @@
 //! A dialogue: two endpoints that answer each other write by turns to the same lines.
 //!
-//! A processor that reads a line which another has written gets it for itself, on AMD's at least. If the answer goes to that
-//! line, it need not be taken from the other side first, as a line of a ring must, where the other side looks meanwhile. A bare
-//! ring takes twice as long to and fro for 8 bytes where no cache is shared, and nearly twice for 4 and 8 KiB where one is.
+//! A processor that reads a line which another has written gets it for itself, on AMD's at least. If the answer goes to
+//! that line, it need not be taken from the other side first, as a line of a ring must, where the other side looks
+//! meanwhile. A bare ring takes twice as long to and fro for 8 bytes where no cache is shared, and nearly twice for 4
+//! and 8 KiB where one is.
 //!
-//! A pair has one dialogue, in the lane of whichever has the smaller instance in the other's file: a few lines of the control
-//! block, and for longer bodies some behind the large ring. That side has the first turn. Whoever has read the other's turn
-//! has the next; what else is to be sent meanwhile goes through the ring. The word of a turn tells the position in its
-//! writer's ring before which it belongs, so the two keep one order: a reader takes a turn before the record that stands at its
-//! position. That no turn comes before a record it knows only if it looks here after it has seen the record.
+//! A pair has one dialogue, in the lane of whichever has the smaller instance in the other's file: a few lines of the
+//! control block, and for longer bodies some behind the large ring. That side has the first turn. Whoever has read the
+//! other's turn has the next; what else is to be sent meanwhile goes through the ring. The word of a turn tells the
+//! position in its writer's ring before which it belongs, so the two keep one order: a reader takes a turn before the
+//! record that stands at its position. That no turn comes before a record it knows only if it looks here after it has
+//! seen the record.
 //!
-//! A message, a write or an answer of several packets is a turn of several parts, each in lines of its own, so that one is read
-//! while the next is written. Only with the last the next turn is the reader's.
+//! A message, a write or an answer of several packets is a turn of several parts, each in lines of its own, so that one
+//! is read while the next is written. Only with the last the next turn is the reader's.
 //!
-//! - `sides`: what a sender says and a receiver hears; `room`: how memory for long turns comes to be; `places`: where in it a
-//!   long body goes, so that its writer's processor has the lines; `words`: what the word of a part tells.
+//! - `sides`: what a sender says and a receiver hears; `room`: how memory for long turns comes to be; `places`: where
+//!   in it a long body goes, so that its writer's processor has the lines; `words`: what the word of a part tells.
 //!
-//! This file is what the two sides share. Opened by `ShmTransport` and `housekeeping`. Of the engine's headers it knows which are
-//! the parts of one message, write or answer.
+//! This file is what the two sides share. Opened by `ShmTransport` and `housekeeping`. Of the engine's headers it knows
+//! which are the parts of one message, write or answer.
 
 mod places;
 mod room;
@@ -40,8 +42,8 @@ pub(super) use words::SECOND_UNIT;
 use words::{len_of, unit_of, which_of};
 
 const HEADER_AT: usize = 8;
-/// A body that fits follows the header at once. Longer ones begin with the second line, as the other side looks at the first
-/// meanwhile, which is therefore written at once, at the end.
+/// A body that fits follows the header at once. Longer ones begin with the second line, as the other side looks at the
+/// first meanwhile, which is therefore written at once, at the end.
 const BODY_AT: usize = HEADER_AT + 32;
 const BESIDE_HEADER: usize = LINE - BODY_AT;
 /// The longest body that fits the lines. Longer ones lie behind the large ring.
@@ -57,7 +59,8 @@ pub(super) const LONGEST_TURN: usize = UNITS * UNIT;
 const UNIT: usize = super::config::MAX_BODY;
 const UNITS: usize = PARTS;
 const _: () = assert!(2 * LONGEST <= LONGEST_TURN);
-/// Behind the long bodies are the lines of the parts after the first, not side by side, as some processors fetch two at a time.
+/// Behind the long bodies are the lines of the parts after the first, not side by side, as some processors fetch two at
+/// a time.
 const STEP: usize = 2 * LINE;
 /// What is behind the large ring, in whole pages.
 pub(super) const ROOM: usize = (LONGEST_TURN + PARTS * STEP).next_multiple_of(4096);
@@ -155,7 +158,8 @@ impl Dialogue {
         words::which(self.turn() + 1, position)
     }
 
-    /// Whether the other side has written the next part, and it belongs before what stands in the ring at this position.
+    /// Whether the other side has written the next part, and it belongs before what stands in the ring at this
+    /// position.
     #[inline(always)]
     pub(super) fn is_next(&self, position: u64) -> bool {
         // SYNC POINT turn: acquire.
@@ -180,8 +184,8 @@ impl Dialogue {
     fn contents(&self, here: *mut u8, part: usize, word: u64) -> Option<([u64; 4], &[u8])> {
         let len = len_of(word);
         let body: *const u8 = self.place(here, part, len, unit_of(word))?;
-        // SAFETY: the header lies in the lines, aligned, and `place` has as many bytes. A peer that breaks the protocol can
-        // change them meanwhile, nothing else; `wire::Header::from_words` checks whatever it is given.
+        // SAFETY: the header lies in the lines, aligned, and `place` has as many bytes. A peer that breaks the protocol
+        // can change them meanwhile, nothing else; `wire::Header::from_words` checks whatever it is given.
         unsafe {
             let header = here.add(HEADER_AT).cast::<[u64; 4]>().read();
             Some((header, core::slice::from_raw_parts(body, len)))
@@ -194,7 +198,8 @@ impl Dialogue {
         self.contents(here, part, word_at(here).load(Ordering::Relaxed))
     }
 
-    /// Such a part was carried out without the other side, which goes over it by this header. It must not read now (`exclusion`).
+    /// Such a part was carried out without the other side, which goes over it by this header. It must not read now
+    /// (`exclusion`).
     fn replace_header(&self, part: usize, header: [u64; 4]) {
         if let Some(here) = self.lines_of(part) {
             // SAFETY: the header lies in the lines, aligned.
@@ -270,7 +275,8 @@ impl Dialogue {
         unsafe { self.room_wanted.as_ref() }
     }
 
-    /// Where the body of a part goes, or is, whose lines begin `here`. A long one is in this unit of the room and behind it.
+    /// Where the body of a part goes, or is, whose lines begin `here`. A long one is in this unit of the room and
+    /// behind it.
     #[inline(always)]
     fn place(&self, here: *mut u8, part: usize, len: usize, unit: usize) -> Option<*mut u8> {
         if len <= BESIDE_HEADER {
@@ -330,7 +336,8 @@ impl Dialogue {
         let is_long = len > SHORT || part > 0;
         let unit = if is_long { self.unit_for(header, len) } else { 0 };
         let place = self.place(here, part, len, unit)?;
-        // SAFETY: as many bytes are there; it is this side's turn, so only a peer that breaks the protocol uses them meanwhile.
+        // SAFETY: as many bytes are there; it is this side's turn, so only a peer that breaks the protocol uses them
+        // meanwhile.
         fill(unsafe { core::slice::from_raw_parts_mut(place, len) });
         // SAFETY: the header lies in the lines, aligned.
         unsafe { here.add(HEADER_AT).cast::<[u64; 4]>().write(header) };
@@ -362,8 +369,8 @@ impl Dialogue {
         left > 0
     }
 
-    /// A part was taken. A word that is not the first must not be taken for one of a turn that begins when as many turns have
-    /// passed as a word can tell apart.
+    /// A part was taken. A word that is not the first must not be taken for one of a turn that begins when as many
+    /// turns have passed as a word can tell apart.
     #[inline(always)]
     fn heard(&self, goes_on: bool) {
         let word = self.word().load(Ordering::Relaxed);
@@ -425,8 +432,8 @@ impl Dialogue {
         self.turn.fetch_add(turns, Ordering::Relaxed);
     }
 
-    /// Writes the next part as a peer may that breaks the protocol, if the turn is this side's: with any header, and a word that
-    /// may be of more bytes or parts than there is room for.
+    /// Writes the next part as a peer may that breaks the protocol, if the turn is this side's: with any header, and a
+    /// word that may be of more bytes or parts than there is room for.
     pub(super) fn forge(&self, header: [u64; 4], len: usize, goes_on: bool, position: u64) {
         if !self.is_ours() {
             return;

@@ -1,4 +1,5 @@
-//! Room for the long turns of a dialogue: what does not fit its few lines lies behind the large ring of the lane that it is in.
+//! Room for the long turns of a dialogue: what does not fit its few lines lies behind the large ring of the lane that
+//! it is in.
 //!
 //! That ring is there soon where both sides send long bodies. Where one does, to be answered or acknowledged, the
 //! dialogue may be in the other's lane, and where one only reads, in its own. So who has lacked the room for some time
@@ -54,7 +55,8 @@ impl Outbound {
         }
     }
 
-    /// A packet of ours might have been a turn, if it had been our turn. Maybe the peer has lacked the room to end its own.
+    /// A packet of ours might have been a turn, if it had been our turn. Maybe the peer has lacked the room to end its
+    /// own.
     #[inline(always)]
     pub(in super::super) fn heed_wish_for_room(&mut self) {
         // The word is in a line that is read with each push anyway.

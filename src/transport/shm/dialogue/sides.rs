@@ -195,7 +195,8 @@ impl Inbound {
         Delivery::Done
     }
 
-    /// Both sides have a lane: whose instance is the smaller one has the dialogue in the lane that it has in the other's file.
+    /// Both sides have a lane: whose instance is the smaller one has the dialogue in the lane that it has in the
+    /// other's file.
     pub(in super::super) fn open_dialogue(&mut self, out: &mut Outbound, own_instance: u64) {
         if self.ending || out.instance() != self.lane.claimed_by() {
             return;

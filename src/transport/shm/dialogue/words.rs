@@ -1,7 +1,8 @@
 //! The word of a part of a dialogue: what a side writes last, and the other waits for.
 //!
-//! From the top: the low bits of the turn's number, a bit that each has, the low bits of the position, whether the turn goes on
-//! behind the part, in which unit of the room a long body begins, and the length of the body. Called by `dialogue`.
+//! From the top: the low bits of the turn's number, a bit that each has, the low bits of the position, whether the turn
+//! goes on behind the part, in which unit of the room a long body begins, and the length of the body. Called by
+//! `dialogue`.
 
 const LOW_BITS: u32 = 20;
 const POSITION_BITS: u32 = 21;

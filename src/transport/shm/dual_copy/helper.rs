@@ -1,8 +1,9 @@
 //! The helper of a dual copy: what it is asked in a record of its peer's ring, and its part of the copy.
 //!
 //! A request never says where the helper's memory is. It names a message to this peer or a piece of a region, which the
-//! engine looks up when the request is carried out (`Sink::exposed_memory`); that stays valid, as we are in a call of the engine
-//! until we are done. The asker's memory is where the request says, in the process that was proved to be the asker's.
+//! engine looks up when the request is carried out (`Sink::exposed_memory`); that stays valid, as we are in a call of
+//! the engine until we are done. The asker's memory is where the request says, in the process that was proved to be the
+//! asker's.
 
 use super::super::ShmTransport;
 use super::super::get::{self, PeerWindow};

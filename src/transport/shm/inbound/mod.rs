@@ -72,8 +72,8 @@ pub(super) enum LaneEvent {
 }
 
 impl Inbound {
-    /// Delivers up to `budget` records. Says how many. Unless the engine is still to answer one, its sender is told that they
-    /// are read.
+    /// Delivers up to `budget` records. Says how many. Unless the engine is still to answer one, its sender is told
+    /// that they are read.
     #[inline]
     fn drain<S: Sink>(&mut self, sink: &mut S, budget: usize) -> (usize, LaneEvent) {
         // A second look in one poll must not say that reading is over, as a first one that is refused does.
@@ -116,8 +116,8 @@ impl Inbound {
     fn read_records<S: Sink>(&mut self, sink: &mut S, budget: usize) -> (usize, LaneEvent) {
         self.refused = false;
         let alone = core::mem::take(&mut self.was_empty) && budget > 0;
-        // Whoever waited for a message mostly waited for one. Its sender has already taken the line behind it to write the
-        // next: a look there takes as long as a message, and the sender then has to take the line once more.
+        // Whoever waited for a message mostly waited for one. Its sender has already taken the line behind it to write
+        // the next: a look there takes as long as a message, and the sender then has to take the line once more.
         let (done, event) = match alone {
             true if self.is_spoken_to() => return self.hear_alone(sink),
             true => self.read_messages(sink, 1),
@@ -226,8 +226,8 @@ impl Inbound {
         }
     }
 
-    /// Reads messages of up to a line, until there is something else. Most records are such, so they have a loop that holds
-    /// little.
+    /// Reads messages of up to a line, until there is something else. Most records are such, so they have a loop that
+    /// holds little.
     #[inline(always)]
     fn read_messages<S: Sink>(&mut self, sink: &mut S, budget: usize) -> (usize, LaneEvent) {
         let mut done = 0;
@@ -256,8 +256,8 @@ impl Inbound {
     fn deliver_record<S: Sink>(&mut self, sink: &mut S, record: Record, before: usize) -> Delivery {
         // SAFETY: the record was read, and the reader goes behind it after the last use of the slice.
         let body: &[u8] = unsafe { self.lane.rows().body(record) };
-        // The sender is ahead, so the next lines are written already, and come while this record is taken. A long body would be
-        // copied slower out of lines that were asked for.
+        // The sender is ahead, so the next lines are written already, and come while this record is taken. A long body
+        // would be copied slower out of lines that were asked for.
         if before >= SEVERAL && record.len < fill::LONG {
             self.lane.expect_behind(record.cell);
         }

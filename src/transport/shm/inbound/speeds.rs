@@ -1,16 +1,17 @@
-//! How quickly the bodies of one sender come, through its ring, by turns and by the kernel, and what the sender is told of it.
+//! How quickly the bodies of one sender come, through its ring, by turns and by the kernel, and what the sender is told
+//! of it.
 //!
-//! Called by whoever copies: `inbound` and `dialogue` copy what has come, `ring_or_kernel` has the kernel copy. Knows nothing
-//! of messages; `copy_speed` says what a time means.
+//! Called by whoever copies: `inbound` and `dialogue` copy what has come, `ring_or_kernel` has the kernel copy. Knows
+//! nothing of messages; `copy_speed` says what a time means.
 
 use super::super::copy_speed::{CopySpeed, KernelPace, SpeedClass};
 use super::super::lane::Lane;
 use core::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// Reads have one class, whether their bodies come through the ring or by turns. A read of one turn is not copied out while it
-/// is copied in, so what its copies take counts as this percentage. Where no cache is shared, 8 KiB take 2.2 to 3.0 us by
-/// turns, by the kernel 2.1.
+/// Reads have one class, whether their bodies come through the ring or by turns. A read of one turn is not copied out
+/// while it is copied in, so what its copies take counts as this percentage. Where no cache is shared, 8 KiB take 2.2
+/// to 3.0 us by turns, by the kernel 2.1.
 const READ_OF_ONE_TURN: u64 = 140;
 
 #[derive(Debug)]
@@ -19,8 +20,8 @@ pub(in super::super) struct Speeds {
     turns: CopySpeed,
     /// What the kernel takes to fetch the sender's messages.
     fetches: KernelPace,
-    /// The same copies, held against what the kernel takes for our reads of the sender's memory: no message offers a read, and
-    /// none says that it is done, so the kernel's pace is another one there.
+    /// The same copies, held against what the kernel takes for our reads of the sender's memory: no message offers a
+    /// read, and none says that it is done, so the kernel's pace is another one there.
     reads: CopySpeed,
     kernel_reads: KernelPace,
     /// The parts of long reads by turns, which take longer than those of messages: their lines come back to the sender

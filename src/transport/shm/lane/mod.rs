@@ -1,5 +1,6 @@
 //! A lane: what one sender has in an endpoint's file. A control block and a small ring, which are claimed together, and
-//! a large ring when the small one is too small. After the claim each cache line has one writer, but where two are named:
+//! a large ring when the small one is too small. After the claim each cache line has one writer, but where two are
+//! named:
 //!
 //! | line of the control block | written by | holds |
 //! | --- | --- | --- |
@@ -173,8 +174,8 @@ impl Lane {
         }
     }
 
-    /// Allocates and maps the large ring, which is the one in use from now on, `with_dialogue` its room, too. Returns the small
-    /// ring.
+    /// Allocates and maps the large ring, which is the one in use from now on, `with_dialogue` its room, too. Returns
+    /// the small ring.
     pub(super) fn enlarge(&mut self, fd: BorrowedFd<'_>, index: usize, with_dialogue: bool) -> io::Result<Rows> {
         let len = large_bytes(with_dialogue);
         shared::allocate(fd, large_at(index), len as u64)?;
@@ -318,8 +319,8 @@ impl Lane {
         ahead::to_write(self.rows.cell(cell));
     }
 
-    /// Asks for the lines behind that of a cell, which will soon be read. At the end of the front, where records go on elsewhere,
-    /// that is in vain.
+    /// Asks for the lines behind that of a cell, which will soon be read. At the end of the front, where records go on
+    /// elsewhere, that is in vain.
     #[inline(always)]
     pub(super) fn expect_behind(&self, cell: u64) {
         let here = self.rows.cell(cell);

@@ -47,7 +47,8 @@ impl Rows {
     pub(in super::super) fn write_header(&self, record: Record, header: [u64; 4]) {
         let at = self.header(record.cell);
         let [first, second, _, last] = header;
-        // SAFETY: as many words as the form has room for lie in the record, which is the producer's, and are aligned there.
+        // SAFETY: as many words as the form has room for lie in the record, which is the producer's, and are aligned
+        // there.
         unsafe {
             match record.form {
                 Form::HalfLine if record.len > 0 => at.cast::<[u64; 2]>().write([first, second]),
@@ -61,8 +62,8 @@ impl Rows {
     #[inline(always)]
     pub(in super::super) fn read_header(&self, record: Record) -> [u64; 4] {
         let at = self.header(record.cell);
-        // SAFETY: as many words as the form has lie in the record. A peer that breaks the protocol may write meanwhile, and
-        // change what is read; `wire::Header::from_words` checks whatever it is given.
+        // SAFETY: as many words as the form has lie in the record. A peer that breaks the protocol may write meanwhile,
+        // and change what is read; `wire::Header::from_words` checks whatever it is given.
         unsafe {
             match record.form {
                 Form::HalfLine => {

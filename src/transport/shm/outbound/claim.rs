@@ -1,8 +1,9 @@
 //! Claiming a lane in a peer's file.
 //!
-//! The peer need only be alive: it may be asleep or busy for as long as it likes. A claim is a kernel lock on a byte of the
-//! peer's file that stands for the lane. The sender's mapping of the lane keeps the open file, and so the lock, for as long
-//! as its process lives. A claimer that dies before it writes the state leaves the lane free. Called by `Outbound::connect`.
+//! The peer need only be alive: it may be asleep or busy for as long as it likes. A claim is a kernel lock on a byte of
+//! the peer's file that stands for the lane. The sender's mapping of the lane keeps the open file, and so the lock, for
+//! as long as its process lives. A claimer that dies before it writes the state leaves the lane free. Called by
+//! `Outbound::connect`.
 
 use super::super::Config;
 use super::super::access_mark::AccessMark;

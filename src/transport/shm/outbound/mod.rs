@@ -2,8 +2,8 @@
 //!
 //! - `claim`: how a lane is claimed.
 //!
-//! Called by `ShmTransport` for each push and for direct access. Of the engine's headers it knows which are answers, and
-//! else only that they are four words.
+//! Called by `ShmTransport` for each push and for direct access. Of the engine's headers it knows which are answers,
+//! and else only that they are four words.
 
 mod claim;
 
@@ -71,8 +71,8 @@ pub(super) struct Outbound {
     enlarge_refused_at: Option<u64>,
     /// The record that found no room last: its form, and the length of its body.
     blocked: Option<(Form, usize)>,
-    /// The position behind the last record that direct access must not overtake. It may overtake answers, and requests for
-    /// help (`dual_copy`), which change no memory by themselves.
+    /// The position behind the last record that direct access must not overtake. It may overtake answers, and requests
+    /// for help (`dual_copy`), which change no memory by themselves.
     pub(super) ordered_until: u64,
     /// Where the two write by turns, once each has a lane in the other's file.
     pub(super) dialogue: Option<Arc<Dialogue>>,
@@ -80,7 +80,8 @@ pub(super) struct Outbound {
     pub(super) said: Said,
     /// The peer's poll counter when it was found not to poll. It is not polling as long as the counter is the same.
     pub(super) idle_since: Option<u64>,
-    /// How often our endpoint had been polled at the last push of a message; before the first it is what no count of polls is.
+    /// How often our endpoint had been polled at the last push of a message; before the first it is what no count of
+    /// polls is.
     pushed_at: u64,
     /// There was no poll between the last two pushes of messages.
     several_in_a_row: bool,
@@ -160,8 +161,8 @@ impl Outbound {
         self.identity.pid
     }
 
-    /// Writes a packet, as the next turn of the dialogue or one record. `body` is no longer than `MAX_WRITE`. `polls`: how often
-    /// our endpoint has been polled.
+    /// Writes a packet, as the next turn of the dialogue or one record. `body` is no longer than `MAX_WRITE`. `polls`:
+    /// how often our endpoint has been polled.
     #[inline(always)]
     pub(super) fn push(&mut self, header: &wire::Header, body: Body<'_>, polls: u64) -> Written {
         let is_rest = match header.packet {
@@ -170,7 +171,8 @@ impl Outbound {
             Packet::Write => self.is_speaking(),
             _ => false,
         };
-        // The rest of a message, a write or an answer, or that one was fetched, says nothing of whether we answer each other.
+        // The rest of a message, a write or an answer, or that one was fetched, says nothing of whether we answer each
+        // other.
         if !is_rest && header.packet != Packet::Done {
             self.several_in_a_row = self.pushed_at == polls;
             self.pushed_at = polls;
@@ -265,8 +267,8 @@ impl Outbound {
     #[inline(never)]
     fn fill_long(&mut self, record: Record, from: *const u8) {
         let started = self.timer.start(record.len, self.ring_speed());
-        // SAFETY: the record is this side's, as it was reserved and is published later. The body is as long, and no memory
-        // that may be sent is the ring's.
+        // SAFETY: the record is this side's, as it was reserved and is published later. The body is as long, and no
+        // memory that may be sent is the ring's.
         unsafe { fill::copy_long(from, self.lane.rows().body(record)) };
         if let Some(started) = started {
             let took = copy_speed::per_byte(record.len, started.elapsed());
@@ -388,8 +390,8 @@ impl Outbound {
             return Err(ErrorKind::NotFound.into());
         }
         let small = self.lane.enlarge(file.as_fd(), self.index, self.has_dialogue())?;
-        // Nobody uses it before our last record in the small ring is read. A file system that cannot release memory keeps what an
-        // earlier sender left there.
+        // Nobody uses it before our last record in the small ring is read. A file system that cannot release memory
+        // keeps what an earlier sender left there.
         dialogue::clear_room(&self.lane);
         Ok(small)
     }

@@ -1,24 +1,25 @@
 //! The ring: records from one producer to one consumer, which share nothing but its lines.
 //!
-//! A ring is a power of two of cells, of 32 bytes, two to a cache line. A record takes cells in a row, a line at least if it does
-//! not fit into one cell (`record`), and ends before the end of the ring; if it does not fit there, or would begin in the
-//! middle of a line, a skip is written before it. The first word of a record, the control word, is written last: it
-//! tells that the record is there and how long it is. So a short record moves one cache line, or half of one, and
-//! neither side does a read-modify-write.
+//! A ring is a power of two of cells, of 32 bytes, two to a cache line. A record takes cells in a row, a line at least
+//! if it does not fit into one cell (`record`), and ends before the end of the ring; if it does not fit there, or would
+//! begin in the middle of a line, a skip is written before it. The first word of a record, the control word, is written
+//! last: it tells that the record is there and how long it is. So a short record moves one cache line, or half of one,
+//! and neither side does a read-modify-write.
 //!
 //! Short records begin at cell 0 again already behind the front, an eighth of a large ring, so that its lines stay in
-//! both processors' first caches, for either direction. While the consumer has not read the front yet, they go on behind it;
-//! and if it stops when they have just begun at cell 0 again, they go on behind what it has not read, over another skip.
+//! both processors' first caches, for either direction. While the consumer has not read the front yet, they go on
+//! behind it; and if it stops when they have just begun at cell 0 again, they go on behind what it has not read, over
+//! another skip.
 //!
 //! The control word has the number of the lap around the ring in which it was written. So the consumer knows a word of
-//! an earlier lap as old, and nobody has to clear it. But the body of a longer record covers the first words of its later
-//! lines with anything: where the last thing written to a line was a body, the producer clears the first word of
+//! an earlier lap as old, and nobody has to clear it. But the body of a longer record covers the first words of its
+//! later lines with anything: where the last thing written to a line was a body, the producer clears the first word of
 //! the line behind the new record, where the consumer looks next, before it publishes that record. The second cell of a
 //! line it clears whenever a record takes the first alone. The consumer gives cells back as credit, a quarter of the
 //! front at a time, in a line of its own.
 //!
-//! What two peers say by turns (`dialogue`) does not go through the ring, but has its place among the records. A record that was
-//! written behind such a turn has a mark in its control word, so that the consumer looks for the turn first.
+//! What two peers say by turns (`dialogue`) does not go through the ring, but has its place among the records. A record
+//! that was written behind such a turn has a mark in its control word, so that the consumer looks for the turn first.
 //!
 //! A pair of peers begins with a small ring. When that is too small, the producer goes on in a larger one that nobody
 //! has used: a control word in the cell behind the last record, which is always free, says so. Positions count on
@@ -66,8 +67,8 @@ pub(super) struct Producer {
     taken: u64,
     /// From this position on a small ring counts as full, so that its owner replaces it by a large one.
     outgrown_at: u64,
-    /// The position of the last skip to cell 0. Until the consumer has passed it, the cells behind it to the end of the ring are
-    /// free, or hold records that were put there since (`over_what_is_unread`).
+    /// The position of the last skip to cell 0. Until the consumer has passed it, the cells behind it to the end of the
+    /// ring are free, or hold records that were put there since (`over_what_is_unread`).
     skipped_at: u64,
     /// What the control word of the next record has besides: whether a turn of the dialogue comes before it.
     mark: u64,
@@ -101,8 +102,8 @@ impl Producer {
         self.reserve_until(end, ring, form, len)
     }
 
-    /// The same, but only behind the last record, or at the beginning of the ring if it does not fit there: what stood in
-    /// the ring further on, in this order, has room here.
+    /// The same, but only behind the last record, or at the beginning of the ring if it does not fit there: what stood
+    /// in the ring further on, in this order, has room here.
     pub(super) fn reserve_behind<C: Cells>(
         &mut self,
         ring: &C,
@@ -112,8 +113,8 @@ impl Producer {
         self.reserve_until(ring.size().cells(), ring, form, len)
     }
 
-    /// Whether `reserve_behind` would find room for records like these, one behind the other from a position on. It may not
-    /// where the records that stood there were spread by skips over more than one ring.
+    /// Whether `reserve_behind` would find room for records like these, one behind the other from a position on. It may
+    /// not where the records that stood there were spread by skips over more than one ring.
     pub(super) fn fit_behind<C: Cells>(&self, ring: &C, position: u64, records: impl Iterator<Item = Record>) -> bool {
         let size = ring.size();
         let behind = records.fold(position, |at, record| {
@@ -163,8 +164,8 @@ impl Producer {
         Ok(found.or_else(|| self.over_what_is_unread(size, start, need)))
     }
 
-    /// Where the consumer has not come to the last skip to cell 0 yet, what it has not read is in the way of what follows that
-    /// skip. Behind it are cells that the skip left out: says how many to skip to those.
+    /// Where the consumer has not come to the last skip to cell 0 yet, what it has not read is in the way of what
+    /// follows that skip. Behind it are cells that the skip left out: says how many to skip to those.
     fn over_what_is_unread(&self, size: Size, start: u64, need: u64) -> Option<u64> {
         let is_unread = self.taken <= self.skipped_at && self.skipped_at < self.tail;
         let from = start.max(size.cell(self.skipped_at) + 1);
@@ -232,8 +233,8 @@ impl Producer {
         self.tail
     }
 
-    /// The next `count` lines, each by its first cell, as far as they are known to be free; none if the last record has left
-    /// half of its line free. At the end of the front the next record may begin elsewhere, which is seldom.
+    /// The next `count` lines, each by its first cell, as far as they are known to be free; none if the last record has
+    /// left half of its line free. At the end of the front the next record may begin elsewhere, which is seldom.
     #[inline(always)]
     pub(super) fn next_lines(&self, size: Size, count: u64) -> impl Iterator<Item = u64> + use<> {
         let free = (self.taken + size.cells()).saturating_sub(self.tail) / 2;
@@ -373,8 +374,8 @@ impl Consumer {
         record::decode_short(cell, ring.control(cell), size.lap(self.head))
     }
 
-    /// What a word stands for that tells of something else than a usual record. Goes on behind skipped cells, where a record is.
-    /// `from`: where `next` began.
+    /// What a word stands for that tells of something else than a usual record. Goes on behind skipped cells, where a
+    /// record is. `from`: where `next` began.
     // The record is not returned from here, so that the usual one stays in registers.
     #[cold]
     fn unusual(&mut self, size: Size, word: u64, from: u64) -> Result<Unusual, RingEnd> {
@@ -401,7 +402,8 @@ impl Consumer {
         self.turn_passed = Some(self.head);
     }
 
-    /// The record that `next` gave is left for later. If it is taken back until then, a turn may come before what is there next.
+    /// The record that `next` gave is left for later. If it is taken back until then, a turn may come before what is
+    /// there next.
     #[cold]
     pub(super) fn leave(&mut self) {
         self.turn_passed = None;

@@ -151,8 +151,8 @@ fn check(before: usize, records: &'static [(Form, usize)], grow: Option<usize>) 
     });
 }
 
-/// A turn of the dialogue between two records, of which the second may need a skip, or another ring. `waits`: the reader looks
-/// for the turn before each look at the ring, as one does who waited, and not only after it.
+/// A turn of the dialogue between two records, of which the second may need a skip, or another ring. `waits`: the
+/// reader looks for the turn before each look at the ring, as one does who waited, and not only after it.
 fn check_turn(before: usize, second: (Form, usize), grow: bool, waits: bool) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(3);

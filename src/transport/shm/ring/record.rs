@@ -9,8 +9,8 @@ pub(in super::super) const CELL: usize = LINE / 2;
 /// Where the header is in a record.
 pub(in super::super) const HEADER_AT: usize = 8;
 
-// A control word, from the top: the lap, counted from 1; what it stands for; the length of a record's body, or the cells that
-// are skipped, with this one.
+// A control word, from the top: the lap, counted from 1; what it stands for; the length of a record's body, or the
+// cells that are skipped, with this one.
 pub(super) const LEN: u64 = (1 << 16) - 1;
 pub(super) const RECORD: u64 = 1 << 16;
 pub(super) const SKIP: u64 = 2 << 16;
@@ -25,8 +25,8 @@ pub(super) const LAP_SHIFT: u32 = 20;
 /// The consumer polls the first line of a record, so that is written at once, at the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum Form {
-    /// One cell, so that two of a flood share a line: two words of the header and the body, or in place of an empty body the
-    /// header's last word.
+    /// One cell, so that two of a flood share a line: two words of the header and the body, or in place of an empty
+    /// body the header's last word.
     HalfLine,
     /// One line, header and body.
     OneLine,
@@ -75,8 +75,8 @@ impl Form {
 pub(in super::super) struct Size {
     mask: u64,
     shift: u32,
-    /// So many cells are enough for short records. Where the processors share a cache, 1 KiB takes a sixth less in a front of
-    /// 8 KiB than in one of 16, and 4 KiB take a sixth less in one of 16 than in 64.
+    /// So many cells are enough for short records. Where the processors share a cache, 1 KiB takes a sixth less in a
+    /// front of 8 KiB than in one of 16, and 4 KiB take a sixth less in one of 16 than in 64.
     pub(super) front: u64,
 }
 
@@ -109,14 +109,15 @@ impl Size {
         self.cells() as usize * CELL
     }
 
-    /// Where records of so many cells end: at the front, or if they are long, where three of them have room. With two, 16 KiB
-    /// in two records take a tenth longer; with four, 4 KiB do.
+    /// Where records of so many cells end: at the front, or if they are long, where three of them have room. With two,
+    /// 16 KiB in two records take a tenth longer; with four, 4 KiB do.
     #[inline(always)]
     pub(super) fn end_for(self, need: u64) -> u64 {
         (3 * need).max(self.front).min(self.cells())
     }
 
-    /// The cells to skip before a record, so that it begins where it may and ends no further than `end`, or begins at cell 0.
+    /// The cells to skip before a record, so that it begins where it may and ends no further than `end`, or begins at
+    /// cell 0.
     #[inline(always)]
     pub(super) fn skip(self, start: u64, need: u64, end: u64) -> u64 {
         let pad = pad(start, need);
@@ -147,8 +148,8 @@ pub(super) fn pad(start: u64, need: u64) -> u64 {
 }
 
 /// The longest body for which there is always room once the consumer has taken everything; a longer one fits only where
-/// it needs no skip. At least three quarters are free then, as up to a quarter (of the front) is not given back yet, and a
-/// record, a skip before it and a free cell behind it must fit there.
+/// it needs no skip. At least three quarters are free then, as up to a quarter (of the front) is not given back yet,
+/// and a record, a skip before it and a free cell behind it must fit there.
 pub(in super::super) const fn longest(cells: u64) -> usize {
     let lines = (cells / 4 * 3 - 1) / 4;
     lines.saturating_sub(1) as usize * LINE

@@ -200,8 +200,8 @@ fn what_is_not_read_has_the_whole_ring() {
     }
 }
 
-/// Also where it stops when records have just begun at cell 0 again: of the cells only those are lost that two skips and a
-/// free cell take, that are not given back yet, and where a record does not fit.
+/// Also where it stops when records have just begun at cell 0 again: of the cells only those are lost that two skips
+/// and a free cell take, that are not given back yet, and where a record does not fit.
 #[test]
 fn what_a_consumer_leaves_that_stops_has_the_whole_ring() {
     let forms = [

@@ -27,8 +27,8 @@ fn one_of_many_gets_a_dead_name() {
     }
 }
 
-/// What still has the memory of a killed process has its lock, too, as a peer's copy that the kernel has not ended. The address
-/// is free in a moment, so whoever wants it waits, where that of a living owner is refused at once.
+/// What still has the memory of a killed process has its lock, too, as a peer's copy that the kernel has not ended. The
+/// address is free in a moment, so whoever wants it waits, where that of a living owner is refused at once.
 #[test]
 fn whoever_has_ended_is_waited_for_while_its_lock_is_held() {
     let dir = Dir::new();

@@ -111,8 +111,8 @@ fn lane(end: &ShmTransport, peer: PeerId) -> &Lane {
     &end.peers.get(peer).and_then(|peer| peer.out.as_ref()).unwrap().lane
 }
 
-/// Begins a copy of this number, while a helper takes one piece of it, if it is quick enough, and is stopped then. Returns how
-/// the copy began, and whether the piece was taken.
+/// Begins a copy of this number, while a helper takes one piece of it, if it is quick enough, and is stopped then.
+/// Returns how the copy began, and whether the piece was taken.
 fn beside_a_stopped_helper(pieces: &AtomicU64, number: u32, begin: impl FnOnce() -> port::Get) -> (port::Get, bool) {
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {

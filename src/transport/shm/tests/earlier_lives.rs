@@ -1,4 +1,5 @@
-//! Endpoints that had an address one after the other, and contexts of one endpoint: who hears what, and what ends with whom.
+//! Endpoints that had an address one after the other, and contexts of one endpoint: who hears what, and what ends with
+//! whom.
 
 use super::*;
 use crate::engine::op::{CompletionLevel, MessageKind, Recv, Send, Tell};

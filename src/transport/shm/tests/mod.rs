@@ -3,8 +3,8 @@
 //! - `plain`: what works while nobody dies. `suite`: the suite of all transports. `waking`: sleepers.
 //! - `dialogue`: two that answer each other.
 //! - `direct_access`, `dual_copy`: memory of peers.
-//! - `life`: endpoints that die or close; `earlier_lives`, `dead_names`: who has their addresses before and after. `forks`:
-//!   children of fork. `refused`: what the system refuses.
+//! - `life`: endpoints that die or close; `earlier_lives`, `dead_names`: who has their addresses before and after.
+//!   `forks`: children of fork. `refused`: what the system refuses.
 //! - `hostile`: files with any contents. `forger`: a malicious peer that knows the protocol.
 //! - `bench`: timings, which only run when asked for.
 
@@ -141,7 +141,8 @@ fn copy_op<'a>(part: &'a RemotePart, local: &'a UserIov, access: Access) -> port
     }
 }
 
-/// The header of packet `id`, with `body` or without one. Of the first two in eight it and the body fit into half a line.
+/// The header of packet `id`, with `body` or without one. Of the first two in eight it and the body fit into half a
+/// line.
 fn header(id: u32) -> Header {
     let is_brief = id % 8 < 2;
     Header {

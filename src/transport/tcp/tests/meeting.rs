@@ -121,7 +121,8 @@ fn an_end_that_closes_has_died_and_its_last_words_arrive() {
     assert_eq!((at_a.packets.len(), at_a.gone), (100, vec![(b_of_a, Loss::Died)]));
 }
 
-/// One thread has both ends: nothing is read while it closes one, and it sends to that one as long as it knows of no end.
+/// One thread has both ends: nothing is read while it closes one, and it sends to that one as long as it knows of no
+/// end.
 #[test]
 fn what_has_left_arrives_though_closing_did_not_wait_for_it() {
     let small = Config {
@@ -184,8 +185,8 @@ fn a_successor_is_a_new_peer() {
     assert_eq!((at_a.packets[0].0, at_b.gone), (b_of_a, vec![]));
 }
 
-/// The same at another loopback address than its peer's, while the peer has not yet heard of the death: a connection that
-/// comes from elsewhere could not be told from a stranger's that takes the name of the dead one.
+/// The same at another loopback address than its peer's, while the peer has not yet heard of the death: a connection
+/// that comes from elsewhere could not be told from a stranger's that takes the name of the dead one.
 #[test]
 fn a_successor_connects_from_its_own_address() {
     let mut a = open();
@@ -217,8 +218,8 @@ fn a_successor_connects_from_its_own_address() {
     assert_eq!(sinks[1].packets.len(), 1, "it was refused");
 }
 
-/// Three endpoints at one address, one after the other, while nothing is taken of the first: what the second one said was
-/// read by nobody when the third one asks.
+/// Three endpoints at one address, one after the other, while nothing is taken of the first: what the second one said
+/// was read by nobody when the third one asks.
 #[test]
 fn what_a_successor_said_arrives_though_another_one_follows() {
     let (mut a, mut b) = (open(), open());

@@ -1,7 +1,8 @@
 //! TCP between endpoints of one process, on the loopback interface; with children, attackers and the kernel's limits.
 //!
 //! - `suite`: the suite of all transports. `meeting`: how connections come about and end.
-//! - `causes`: what is told first. `blocked`: sockets that are full. `endings`: connections that end at an awkward moment.
+//! - `causes`: what is told first. `blocked`: sockets that are full. `endings`: connections that end at an awkward
+//!   moment.
 //! - `one_peer`: connections that programs ask for, and how they fail.
 //! - `strangers`: whoever means ill, and children of fork. `sleeping`: who sleeps, and what wakes them.
 //! - `seldom`: who polls once. `watched`: who is polled only when there is something to do.
@@ -41,7 +42,8 @@ fn open_at(place: &str, config: &Config) -> TcpTransport {
     TcpTransport::open(&address::of(&place), config).unwrap()
 }
 
-/// Where an end has just closed. A child that another test forks has its listener until it has run its own handler of fork.
+/// Where an end has just closed. A child that another test forks has its listener until it has run its own handler of
+/// fork.
 fn open_again_at(place: &str) -> TcpTransport {
     let place: SocketAddr = place.parse().unwrap();
     let mut opened = None;

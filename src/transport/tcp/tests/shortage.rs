@@ -28,8 +28,8 @@ fn take_all() -> Vec<File> {
     core::iter::from_fn(|| File::open("/dev/null").ok()).collect()
 }
 
-/// The soft limit is raised when it is reached and not before, whatever needs a descriptor: an endpoint, a connection of
-/// ours, or one of somebody else's.
+/// The soft limit is raised when it is reached and not before, whatever needs a descriptor: an endpoint, a connection
+/// of ours, or one of somebody else's.
 #[test]
 fn the_soft_limit_is_raised_when_it_is_reached() {
     let child = Child::run(|| {

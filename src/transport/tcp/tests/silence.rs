@@ -1,5 +1,5 @@
-//! Peers that nothing is heard of, each in its own way, and what is told of it: a machine that is gone, one that is there
-//! with a process that does not poll, and those that answer the wrong thing.
+//! Peers that nothing is heard of, each in its own way, and what is told of it: a machine that is gone, one that is
+//! there with a process that does not poll, and those that answer the wrong thing.
 //!
 //! A machine that is gone is a socket whose filter drops all that comes, before the kernel acknowledges it.
 

@@ -1,4 +1,5 @@
-//! Endpoints that are polled only when their mark is set or their descriptor readable: nothing waits for a poll for ever.
+//! Endpoints that are polled only when their mark is set or their descriptor readable: nothing waits for a poll for
+//! ever.
 
 use super::one_peer::{caller, next_call, pair, passive};
 use super::*;

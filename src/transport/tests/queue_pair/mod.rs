@@ -2,8 +2,8 @@
 //!
 //! Packets arrive in the few buffers that the receiver has posted, and a sender finds no room if none is left. A buffer
 //! is posted again when its body has been moved, which later polls do, in any order. Reads, writes, fetch-add and
-//! compare-and-swap are the card's work, and need a key that the owner of the memory gave out; they complete late, in any
-//! order between peers, and in error when the connection breaks.
+//! compare-and-swap are the card's work, and need a key that the owner of the memory gave out; they complete late, in
+//! any order between peers, and in error when the connection breaks.
 //!
 //! - `card`: the hardware. `tests`: the suite on it, and what only cards do. `story`: generated runs with errors.
 

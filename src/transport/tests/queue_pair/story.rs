@@ -2,8 +2,8 @@
 //! what the stories for all transports (`engine::tests::random::over`) can't say, as an operation that failed may have
 //! been done or not.
 //!
-//! Every operation has memory of its own at its target, so what it did can be told: nothing, or all of it. Its buffer is
-//! overwritten as soon as it has ended, and looked at again in the end.
+//! Every operation has memory of its own at its target, so what it did can be told: nothing, or all of it. Its buffer
+//! is overwritten as soon as it has ended, and looked at again in the end.
 
 use super::*;
 use crate::engine::op::*;

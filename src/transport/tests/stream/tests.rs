@@ -44,7 +44,8 @@ impl Connected for Stream {
 crate::transport::tests::suite::tests!(Stream);
 crate::engine::tests::random::over!(Stream);
 
-/// A message that the transport says may not have arrived has, and its sender hears so before the peer is reported gone.
+/// A message that the transport says may not have arrived has, and its sender hears so before the peer is reported
+/// gone.
 #[test]
 fn what_has_failed_may_be_answered_all_the_same() {
     let steps = [

@@ -7,8 +7,8 @@ use std::sync::{Mutex, PoisonError};
 /// Who falls behind by more than this takes everything to have gone.
 const ROOM: usize = 64;
 
-/// Telling neither allocates, nor frees, nor waits for anybody who does: see `sys::userfaultfd`. The lock is held for a few
-/// copies only.
+/// Telling neither allocates, nor frees, nor waits for anybody who does: see `sys::userfaultfd`. The lock is held for a
+/// few copies only.
 pub struct Recent {
     count: AtomicU64,
     last: Mutex<[Gone; ROOM]>,

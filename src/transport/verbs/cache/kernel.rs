@@ -1,4 +1,5 @@
-//! The monitor that is a userfaultfd: one for the process, as two cannot watch the same memory, and one thread that reads.
+//! The monitor that is a userfaultfd: one for the process, as two cannot watch the same memory, and one thread that
+//! reads.
 //!
 //! The thread neither allocates nor frees, and waits for no lock under which anybody does: see `sys::userfaultfd`.
 

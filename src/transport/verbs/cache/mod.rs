@@ -5,12 +5,12 @@
 //! has, and what has gone is dropped from the table before anything is looked up. A registration in use stays the
 //! device's until the transfer has ended.
 //!
-//! **Why no dead registration is found.** Memory can only be sent after whatever was there has gone: the program maps after
-//! it has unmapped, or the kernel gives one thread the addresses that another has just unmapped. So a lookup first asks
-//! whether all that has gone by now was told (`Monitor::is_settled`), and only then reads what was told (`gone`), drops
-//! that, and looks. If not all was told, nothing is looked up and nothing is kept: the memory is registered for this
-//! transfer alone, as it is without a cache. Nobody waits for a monitor, and a monitor waits for nobody: it writes to
-//! `gone::Recent`, and allocates and frees nothing, as an allocator may be what waits for it.
+//! **Why no dead registration is found.** Memory can only be sent after whatever was there has gone: the program maps
+//! after it has unmapped, or the kernel gives one thread the addresses that another has just unmapped. So a lookup
+//! first asks whether all that has gone by now was told (`Monitor::is_settled`), and only then reads what was told
+//! (`gone`), drops that, and looks. If not all was told, nothing is looked up and nothing is kept: the memory is
+//! registered for this transfer alone, as it is without a cache. Nobody waits for a monitor, and a monitor waits for
+//! nobody: it writes to `gone::Recent`, and allocates and frees nothing, as an allocator may be what waits for it.
 //!
 //! One thing is left to programs: the kernel tells of MADV_DONTNEED before the pages go. Whoever sends memory from one
 //! thread while another has it emptied does not say which bytes it means, and may find the old ones sent later too.

@@ -9,7 +9,8 @@ use core::sync::atomic::AtomicBool;
 use std::collections::HashMap;
 use std::os::fd::RawFd;
 
-/// A device that remembers of each key which memory it is for, and the first eight bytes of that when it was registered.
+/// A device that remembers of each key which memory it is for, and the first eight bytes of that when it was
+/// registered.
 #[derive(Clone, Default)]
 struct TestNic(Arc<Mutex<Known>>);
 
@@ -347,8 +348,8 @@ fn memory_of_files_is_not_kept() {
     }
 }
 
-/// Threads get addresses from the kernel that others have just given back, also while those others have not heard yet that
-/// they have.
+/// Threads get addresses from the kernel that others have just given back, also while those others have not heard yet
+/// that they have.
 #[test]
 fn no_thread_finds_what_another_has_unmapped() {
     let Some((nic, cache)) = kernel() else { return };

@@ -18,8 +18,8 @@ pub trait DatagramLink: Send + 'static {
     type Router: Router;
 
     /// # Safety
-    /// The memory of the pieces is lent until the request has completed; with `inline`, until the call returns. The way is
-    /// held until then too.
+    /// The memory of the pieces is lent until the request has completed; with `inline`, until the call returns. The way
+    /// is held until then too.
     unsafe fn post_send(
         &mut self,
         work: &Work,

@@ -1,5 +1,5 @@
-//! The ways to the addresses that a domain's vectors have. A vector holds a way from the insertion of its address to the
-//! removal, and what is sent there meanwhile holds it until it has left.
+//! The ways to the addresses that a domain's vectors have. A vector holds a way from the insertion of its address to
+//! the removal, and what is sent there meanwhile holds it until it has left.
 
 use super::Address;
 use super::address::Sender;

@@ -22,8 +22,8 @@ pub struct Config {
     pub inline: usize,
     /// How long a peer that nobody answers for is tried again.
     pub connect_timeout: Duration,
-    /// The same of a peer that there was no connection with, whether anybody answers or not, where there is another way to
-    /// it. None: there is none.
+    /// The same of a peer that there was no connection with, whether anybody answers or not, where there is another way
+    /// to it. None: there is none.
     pub elsewhere_after: Option<Duration>,
     /// What the endpoint calls itself in its hello; None: a number is drawn.
     pub instance: Option<u64>,

@@ -1,5 +1,5 @@
-//! What the endpoints of a domain know of registered memory: the program's regions, and the cache. Called by the rest of
-//! `reliable`; made by `provider`, which keeps one for each domain.
+//! What the endpoints of a domain know of registered memory: the program's regions, and the cache. Called by the rest
+//! of `reliable`; made by `provider`, which keeps one for each domain.
 
 use super::seam::Device;
 use crate::transport::verbs::cache::Cache;

@@ -101,8 +101,8 @@ impl<D: Device> Reliable<D> {
         self.free_sends.extend(free);
     }
 
-    /// The engine does not want to hear of a peer any more. True: the device touches no memory of the application on its
-    /// account.
+    /// The engine does not want to hear of a peer any more. True: the device touches no memory of the application on
+    /// its account.
     pub(super) fn abandon_link(&mut self, number: PeerId) -> bool {
         let Some(link) = self.peers.link(number) else {
             return true;
@@ -142,8 +142,8 @@ impl<D: Device> Reliable<D> {
 }
 
 impl<W: QueuePair> Link<W> {
-    /// Nothing of it is left in the completion queue, nor undelivered; or the device will say nothing more. `silent`: it is known
-    /// not to.
+    /// Nothing of it is left in the completion queue, nor undelivered; or the device will say nothing more. `silent`:
+    /// it is known not to.
     fn is_over(&mut self, polls: u64, drained: bool, silent: bool) -> bool {
         let now = clock::monotonic_ms();
         let (seen_in, seen_at) = *self.ended_seen.get_or_insert((polls, now));

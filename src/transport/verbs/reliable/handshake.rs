@@ -1,7 +1,7 @@
 //! What two ends say before the first packet, as the private data of a connection: no device, no clock.
 //!
-//! Who connects says `Hello`; the other accepts with a `Hello` of its own or rejects with a `Verdict`. librdmacm tells the
-//! acceptor when the dialer has taken its answer; until then it sends nothing.
+//! Who connects says `Hello`; the other accepts with a `Hello` of its own or rejects with a `Verdict`. librdmacm tells
+//! the acceptor when the dialer has taken its answer; until then it sends nothing.
 //!
 //! When both connect at once, an end keeps its own connection if its address is the smaller one, and tells the other to
 //! wait (`Verdict::Wait`); else it gives its own up and accepts the other's. So of two connections one comes about.

@@ -2,7 +2,8 @@
 //!
 //! A queue pair ends its requests in the order in which they were posted, so one queue knows all. Credit: each packet
 //! takes one of the receives that the other end keeps for this connection; that end writes how many it has posted again
-//! into a word of ours, which takes no receive and no attention here. So nobody ever sends what there is no receive for.
+//! into a word of ours, which takes no receive and no attention here. So nobody ever sends what there is no receive
+//! for.
 
 use super::buffers::Words;
 use super::handshake::Hello;
@@ -57,8 +58,8 @@ pub(super) enum Move {
     Write,
     /// A write whose bytes are within the request.
     WriteInline,
-    /// One of the device's atomics, which gives what was there before. It is a read to what is posted later, and waits for
-    /// the reads before it.
+    /// One of the device's atomics, which gives what was there before. It is a read to what is posted later, and waits
+    /// for the reads before it.
     Atomic(Opcode),
 }
 
@@ -203,8 +204,8 @@ impl<W: QueuePair> Link<W> {
         !self.starved
     }
 
-    /// The last packet found no credit. Of credit nothing tells but a look at the word; when it is there, this is so once
-    /// more, as the packet has not been tried again.
+    /// The last packet found no credit. Of credit nothing tells but a look at the word; when it is there, this is so
+    /// once more, as the packet has not been tried again.
     pub(super) fn is_starved(&mut self) -> bool {
         let starved = self.starved && self.end.is_none();
         if starved {

@@ -1,7 +1,7 @@
 //! By which keys the device knows our own memory, and the requests of a transfer that name it. Part of `Reliable`.
 //!
-//! What the application has registered is found by its address. What it has not is registered for as long as the transfer
-//! takes, or found in the cache, so what the device knows is what is mapped at that moment.
+//! What the application has registered is found by its address. What it has not is registered for as long as the
+//! transfer takes, or found in the cache, so what the device knows is what is mapped at that moment.
 
 use super::Reliable;
 use super::link::{Move, Purpose, Transfer};

@@ -1,24 +1,24 @@
 //! Packets through reliable queue pairs of an RDMA device: what the engine needs to run over a card.
 //!
-//! **A connection.** Each endpoint listens at an address of librdmacm's. The first push to a peer dials it (`dialing`) and
-//! answers `Full` until both ends have agreed (`handshake`, `arrivals`). Two peers have one connection (`link`),
+//! **A connection.** Each endpoint listens at an address of librdmacm's. The first push to a peer dials it (`dialing`)
+//! and answers `Full` until both ends have agreed (`handshake`, `arrivals`). Two peers have one connection (`link`),
 //! whoever made it; the rules are those of `transport::connecting`.
 //!
-//! **A packet** is header and body in one message, from a registered buffer (`buffers`) or within the request, into one of
-//! the receives that all connections share. Credit keeps a peer from sending what there is no receive for (`link`), so
-//! that the device never has to send anything again for want of one. `receive` moves bodies to their places at once.
+//! **A packet** is header and body in one message, from a registered buffer (`buffers`) or within the request, into one
+//! of the receives that all connections share. Credit keeps a peer from sending what there is no receive for (`link`),
+//! so that the device never has to send anything again for want of one. `receive` moves bodies to their places at once.
 //!
-//! **A long message** is read by its receiver straight from the sender's memory into the application's (`fetch`). A read or
-//! write of a peer's registered memory is the devices' work too, if both know it (`one_sided`), and so are `atomics` where
-//! that was chosen, over a connection of the endpoint with itself too (`to_itself`). All are made of `steps`,
-//! with keys from `local_keys`, and what is registered for them is kept in a `verbs::cache` if there is one.
+//! **A long message** is read by its receiver straight from the sender's memory into the application's (`fetch`). A
+//! read or write of a peer's registered memory is the devices' work too, if both know it (`one_sided`), and so are
+//! `atomics` where that was chosen, over a connection of the endpoint with itself too (`to_itself`). All are made of
+//! `steps`, with keys from `local_keys`, and what is registered for them is kept in a `verbs::cache` if there is one.
 //!
-//! **The end.** An endpoint that closes says so behind all that it has sent (`closing`). A connection that ends otherwise
-//! is broken; the peer is dialed to find out whether it lives (`ends`). What peers say is checked; nonsense ends their
-//! connection and nothing else.
+//! **The end.** An endpoint that closes says so behind all that it has sent (`closing`). A connection that ends
+//! otherwise is broken; the peer is dialed to find out whether it lives (`ends`). What peers say is checked; nonsense
+//! ends their connection and nothing else.
 //!
-//! `seam` is all that is asked of the device. `device` answers with `sys::rdma`, in tests a stand-in. Knows `engine::port`,
-//! `util` and `sys`. Called by the engine, and by `provider` to open and to sleep.
+//! `seam` is all that is asked of the device. `device` answers with `sys::rdma`, in tests a stand-in. Knows
+//! `engine::port`, `util` and `sys`. Called by the engine, and by `provider` to open and to sleep.
 
 mod arrivals;
 mod atomics;

@@ -30,7 +30,8 @@ pub(super) fn devices_own(atomics: bool) -> OneSided {
     }
 }
 
-/// What the engine is told when the peer's device refuses. The connection has ended with that, so the peer is not asked.
+/// What the engine is told when the peer's device refuses. The connection has ended with that, so the peer is not
+/// asked.
 const REFUSED: NotDone = NotDone::Failed(Error::NoRights);
 
 /// That a write with remote CQ data is done.

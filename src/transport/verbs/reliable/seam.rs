@@ -1,5 +1,5 @@
-//! What reliable endpoints ask of a device: queues for all connections of an endpoint. The stand-in of the tests answers
-//! too. Connections, their queue pairs, and registered memory are those of `verbs::seam`.
+//! What reliable endpoints ask of a device: queues for all connections of an endpoint. The stand-in of the tests
+//! answers too. Connections, their queue pairs, and registered memory are those of `verbs::seam`.
 
 use crate::sys::rdma::{EventKind, Piece};
 use crate::transport::verbs::seam::{Completions, Nic, QueuePair};
@@ -8,8 +8,8 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-/// An endpoint's share of a device: it listens at an address, and has one shared receive queue and one completion queue,
-/// whose `wake_fd` tells of requests too. No call waits.
+/// An endpoint's share of a device: it listens at an address, and has one shared receive queue and one completion
+/// queue, whose `wake_fd` tells of requests too. No call waits.
 pub trait Device: Completions + Send + 'static {
     type Wire: QueuePair;
 

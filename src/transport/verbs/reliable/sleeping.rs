@@ -33,8 +33,8 @@ impl<D: Device> Reliable<D> {
         told && idle && !came && !self.must_look()
     }
 
-    /// Something waits that makes nothing readable: credit, which peers write without a word, a pause, or a try that is to
-    /// be given up.
+    /// Something waits that makes nothing readable: credit, which peers write without a word, a pause, or a try that is
+    /// to be given up.
     fn must_look(&mut self) -> bool {
         let ends_by_time = self.config.elsewhere_after.is_some();
         let mut ways = self.peers.ways().iter().filter_map(|number| self.peers.get(*number));

@@ -1,4 +1,5 @@
-//! What a read or write of a peer's memory is made of: each request moves bytes between one piece of theirs and one of ours.
+//! What a read or write of a peer's memory is made of: each request moves bytes between one piece of theirs and one of
+//! ours.
 //!
 //! Numbers only. Called by `fetch` for long messages and by `one_sided` for regions.
 

@@ -1,4 +1,5 @@
-//! The connection of an endpoint with itself, over which it works on its own memory as its peers do. Part of `Reliable`.
+//! The connection of an endpoint with itself, over which it works on its own memory as its peers do. Part of
+//! `Reliable`.
 //!
 //! Its two ends are peers that the engine does not know: numbers `out` and `back`, by addresses that no other peer can
 //! have, those of the endpoint with a context. `out` dials and posts; `back` answers, and nothing comes of it. What the

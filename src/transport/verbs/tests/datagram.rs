@@ -1,5 +1,5 @@
-//! An endpoint of datagrams over a scripted device: what is posted and where to, what is refused, what a failure ends, and
-//! by whom a way is held.
+//! An endpoint of datagrams over a scripted device: what is posted and where to, what is refused, what a failure ends,
+//! and by whom a way is held.
 
 use super::super::datagram::{Address, DatagramConfig, DatagramEndpoint, DatagramLink, Held, PREFIX, Router, Ways};
 use super::{Card, INLINE, recv_of, send_of};

@@ -1,5 +1,5 @@
-//! One endpoint over a scripted device: the test says what the device answers and what completes, and sees what was asked
-//! of it. Here are the device, the card and the endpoint, for all tests.
+//! One endpoint over a scripted device: the test says what the device answers and what completes, and sees what was
+//! asked of it. Here are the device, the card and the endpoint, for all tests.
 //!
 //! - `connection`: how it comes about and ends, each step that can fail, and news in an order that makes no sense.
 //! - `atomics`: which there are, and what the device is asked for.

@@ -1,4 +1,5 @@
-//! Rows of hints held against candidates, for endpoint attributes, the two contexts, and which of several failures is told.
+//! Rows of hints held against candidates, for endpoint attributes, the two contexts, and which of several failures is
+//! told.
 
 use super::templates::*;
 use super::*;

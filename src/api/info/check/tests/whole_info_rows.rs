@@ -1,4 +1,5 @@
-//! Rows of hints held against candidates, for what concerns the info as a whole: type, capabilities, mode, addresses, fabric.
+//! Rows of hints held against candidates, for what concerns the info as a whole: type, capabilities, mode, addresses,
+//! fabric.
 
 use super::templates::*;
 use super::*;

@@ -1,4 +1,5 @@
-//! The MPI libraries of this machine: their starters on PATH and in the usual folders, and what those say of themselves.
+//! The MPI libraries of this machine: their starters on PATH and in the usual folders, and what those say of
+//! themselves.
 //!
 //! Called by `mod`.
 

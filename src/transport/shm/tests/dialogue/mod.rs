@@ -465,7 +465,8 @@ fn a_length_that_cannot_be_ends_the_peer() {
 
 #[test]
 fn a_part_that_cannot_be_ends_the_peer() {
-    // One longer than a packet, though there is memory behind it; one that does not end there; and an eighth that goes on.
+    // One longer than a packet, though there is memory behind it; one that does not end there; and an eighth that goes
+    // on.
     for (parts, len) in [(1, LONGEST + 1), (1, LONGEST + 7 * SECOND_UNIT), (8, 8)] {
         let mut pair = Pair::meet();
         pair.enlarge();

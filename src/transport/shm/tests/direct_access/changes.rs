@@ -75,7 +75,8 @@ fn memory_that_is_not_there_is_not_touched() {
     assert!(!write(&mut p.end, p.to, &part(LEN - 10, 1), &mut [1]));
 }
 
-/// Whoever is enabled a second time shows the same table: what an initiator knows of a region that was closed stays over.
+/// Whoever is enabled a second time shows the same table: what an initiator knows of a region that was closed stays
+/// over.
 #[test]
 fn regions_are_published_once() {
     let memory = Memory::shared();

@@ -4,7 +4,8 @@
 //! - `ways`: which way goes what may go several.
 //! - `changes`: regions, files and processes that come and go.
 //! - `closing`: a region that is closed while a peer works on it.
-//! - `recall`: records taken back from a target that does not poll; `recalled_turns`: and what was said by turns; `order`: of all that.
+//! - `recall`: records taken back from a target that does not poll; `recalled_turns`: and what was said by turns;
+//!   `order`: of all that.
 
 mod access;
 mod changes;

@@ -37,8 +37,8 @@ impl Told {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
-    /// Writes and messages are done in the order in which they were pushed, by the target or without it; and nothing is done
-    /// directly before them.
+    /// Writes and messages are done in the order in which they were pushed, by the target or without it; and nothing is
+    /// done directly before them.
     #[test]
     fn all_is_done_once_and_in_order(steps in proptest::collection::vec((0..14u8, 0..8u32), 1..600)) {
         let memory = Memory::private();

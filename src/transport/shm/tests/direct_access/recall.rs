@@ -82,7 +82,8 @@ fn until_a_read_is_answered_nothing_behind_it_is_done() {
     assert!(write(&mut p));
 }
 
-/// Wherever in the ring it stands: also at the beginning, with writes before it at the end of the front, and over those.
+/// Wherever in the ring it stands: also at the beginning, with writes before it at the end of the front, and over
+/// those.
 #[test]
 fn what_stays_leaves_its_room_to_others() {
     for before in 80..140 {

@@ -140,7 +140,8 @@ fn a_read_that_was_said_is_taken_back() {
     }
 }
 
-/// The target has passed the turn before a record, and refused the record: what is said in its place comes before what follows.
+/// The target has passed the turn before a record, and refused the record: what is said in its place comes before what
+/// follows.
 #[test]
 fn what_is_said_where_a_refused_record_was_taken_back_is_heard_in_order() {
     let memory = Memory::private();
@@ -176,7 +177,8 @@ fn say_parts(p: &mut Pair, parts: usize, len: usize) {
     }
 }
 
-/// Of which the target has read none, some or all but one: the others are done without it, and what is said next goes on there.
+/// Of which the target has read none, some or all but one: the others are done without it, and what is said next goes
+/// on there.
 #[test]
 fn parts_that_were_not_read_are_taken_back() {
     for (parts, len) in [(2, MAX_WRITE), (4, MAX_WRITE), (8, MAX_BODY), (3, 200), (3, 8)] {

@@ -123,7 +123,8 @@ fn answer_each_other(p: &mut Pair, back: PeerId) {
     }
 }
 
-/// While the ring, and the kernel, would be no better; the longer the quicker they must be, as the kernel takes less for a byte.
+/// While the ring, and the kernel, would be no better; the longer the quicker they must be, as the kernel takes less
+/// for a byte.
 #[test]
 fn long_reads_are_asked_for_by_turns_where_those_are_quick() {
     let memory = Memory::private();

@@ -191,7 +191,8 @@ impl Story {
         self.push(forger, to, words, &body);
     }
 
-    /// A turn of the dialogue in up to ten parts, two more than there can be, the last of which may claim that one follows.
+    /// A turn of the dialogue in up to ten parts, two more than there can be, the last of which may claim that one
+    /// follows.
     fn turn(&mut self, forger: &mut ShmTransport, to: PeerId) {
         if self.dice.below(4) > 0 {
             // Too long for a small ring: then there is room for parts.

@@ -241,7 +241,8 @@ fn what_a_successor_said_arrives_though_another_one_follows() {
     assert_eq!(at_a.gone, [(1, Loss::Died), (1, Loss::Died)]);
 }
 
-/// Where another way leads to a peer, one that does not answer is given up in time, and its asker does not sleep until then.
+/// Where another way leads to a peer, one that does not answer is given up in time, and its asker does not sleep until
+/// then.
 #[test]
 fn who_does_not_answer_is_left_for_another_way() {
     let net = Net::new(8, Manner::default());

@@ -2,8 +2,8 @@
 //!
 //! - `net`: those devices. Here are the suite of all transports and the engine's random stories over them.
 //! - `atomics`: devices that do atomics there too.
-//! - `meeting`: how connections come about and end. `trouble`: what devices tell by themselves. `counts`: what messages cost. `one_sided`: devices that work on
-//!   registered memory.
+//! - `meeting`: how connections come about and end. `trouble`: what devices tell by themselves. `counts`: what messages
+//!   cost. `one_sided`: devices that work on registered memory.
 
 mod atomics;
 mod counts;

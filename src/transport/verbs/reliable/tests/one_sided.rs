@@ -243,7 +243,8 @@ fn a_peer_that_has_opened_nothing_is_not_reached() {
     assert_eq!(ends[1].copy(0, &write, 1), Get::Later, "the other way");
 }
 
-/// Of data with a write the target hears once, behind the bytes, whatever its length; a note takes credit as packets do.
+/// Of data with a write the target hears once, behind the bytes, whatever its length; a note takes credit as packets
+/// do.
 #[test]
 fn a_write_tells_of_its_data() {
     let memory = Lent::new(&[1000], 0);

@@ -139,7 +139,8 @@ impl Story {
     }
 }
 
-/// Whoever asks, and however connections break, each atomic is done once or ends with an error, and one after the other.
+/// Whoever asks, and however connections break, each atomic is done once or ends with an error, and one after the
+/// other.
 #[test]
 fn each_atomic_is_done_once() {
     for seed in 0..40 {

@@ -1,9 +1,9 @@
-//! Stand-ins for devices that reach each other: queue pairs, a shared receive queue and a completion queue for each, keys
-//! for memory, and connections as librdmacm makes them. What a real device would refuse, or answer by sending again, is an
-//! error here, or fails the test.
+//! Stand-ins for devices that reach each other: queue pairs, a shared receive queue and a completion queue for each,
+//! keys for memory, and connections as librdmacm makes them. What a real device would refuse, or answer by sending
+//! again, is an error here, or fails the test.
 //!
-//! Nothing happens but in `advance`, which every poll of any device calls: some queue pairs, in any order, carry out some
-//! of what was posted to them.
+//! Nothing happens but in `advance`, which every poll of any device calls: some queue pairs, in any order, carry out
+//! some of what was posted to them.
 
 mod device;
 
@@ -284,8 +284,8 @@ impl State {
         }
     }
 
-    /// What was posted behind a read or atomic is carried out before it, as devices may do, but for reads. What fails so does
-    /// it in its turn.
+    /// What was posted behind a read or atomic is carried out before it, as devices may do, but for reads. What fails
+    /// so does it in its turn.
     fn overtake(&mut self, pair: usize) {
         let reads = |posted: &Posted| !matches!(posted.work.opcode, Opcode::Send | Opcode::Write);
         let queue = &mut self.pairs[pair].posted;
