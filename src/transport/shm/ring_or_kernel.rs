@@ -121,8 +121,10 @@ impl ShmTransport {
                 Access::Write => (out.ring_speed(), out.dialogue_speed()),
             };
             let least = out.choice.least_for(access, len);
-            let is_turn = len > MAX_BODY && out.may_be_turn(len, polls) && out.choice.is_turn(access, by_turns, least);
-            let is_quick = is_turn || out.is_worth_a_packet(in_ring, least);
+            let may_be_turn = len > MAX_BODY && out.may_be_turn(len, polls);
+            let is_turn = may_be_turn && out.choice.is_turn(access, by_turns, least);
+            // What may be a turn becomes one if it is sent at all, so the speed of the ring says nothing of it.
+            let is_quick = is_turn || !may_be_turn && out.is_worth_a_packet(in_ring, least);
             is_quick && (len <= MAX_BODY || out.is_to_be_waited_for())
         })
     }
@@ -180,11 +182,10 @@ impl Outbound {
             return false;
         }
         if self.may_answer(polls) && self.may_say(MAX_BODY) && len <= LONGEST_TURN {
-            // The borders of turns are such that one class does for all lengths (`copy_speed`).
+            // It would be a turn in any case. The borders of turns are such that one class does for all lengths
+            // (`copy_speed`).
             let speed = self.dialogue_speed();
-            if is_quick_enough(speed, SpeedClass::BeatsFetchOf16K, &mut self.choice.trials_of_turns) {
-                return true;
-            }
+            return is_quick_enough(speed, SpeedClass::BeatsFetchOf16K, &mut self.choice.trials_of_turns);
         }
         let speed = self.ring_speed();
         len <= MAX_IN_RING && self.is_worth_a_packet(speed, quick_enough_for(len))

@@ -123,8 +123,8 @@ fn answer_each_other(p: &mut Pair, back: PeerId) {
     }
 }
 
-/// While the ring, and the kernel, would be no better; the longer the quicker they must be, as the kernel takes less
-/// for a byte.
+/// Whether or not the ring is known to be slow; the longer the quicker they must be, as the kernel takes less for a
+/// byte.
 #[test]
 fn long_reads_are_asked_for_by_turns_where_those_are_quick() {
     let memory = Memory::private();
@@ -144,12 +144,15 @@ fn long_reads_are_asked_for_by_turns_where_those_are_quick() {
         MAX_IN_RING + 1,
         MAX_READ,
     ];
-    for (each, most) in [(1000, 0), (120, MAX_WRITE), (100, MAX_IN_RING), (30, MAX_READ)] {
+    let rows = [(1000, 0), (120, MAX_WRITE), (100, MAX_IN_RING), (30, MAX_READ)];
+    for (is_ring_known, (each, most)) in [false, true].into_iter().flat_map(|known| rows.map(|row| (known, row))) {
         let from = p.end.inbox.get_mut(lane).unwrap();
         from.lane.saying().store(1, Ordering::Relaxed);
         let took = |each: u64| Duration::from_nanos(8192 * each / 1000);
         (0..2).for_each(|_| from.speeds.copied_of_turn(&from.lane, 8192, took(each), true));
-        (0..2).for_each(|_| from.speeds.copied(&from.lane, 8192, took(1000)));
+        if is_ring_known {
+            (0..2).for_each(|_| from.speeds.copied(&from.lane, 8192, took(1000)));
+        }
         polling(&mut p);
         for len in lens {
             assert_eq!(
@@ -169,7 +172,8 @@ fn long_reads_are_asked_for_by_turns_where_those_are_quick() {
     assert!(!p.end.is_better_sent(p.to, Access::Read, MAX_WRITE));
 }
 
-/// While the ring is slow; of several parts only where those are very quick, unless the kernel is slow.
+/// However quick the ring is, where they may be turns; of several parts only where those are very quick, unless the kernel
+/// is slow.
 #[test]
 fn long_writes_are_turns_where_those_are_quick() {
     let memory = Memory::private();
@@ -182,16 +186,23 @@ fn long_writes_are_turns_where_those_are_quick() {
         (SpeedClass::BeatsFetchOf32K, MAX_WRITE),
         (SpeedClass::BeatsDualCopy, LONGEST_TURN),
     ] {
-        let out = p.end.peers.get_mut(p.to).unwrap().out.as_mut().unwrap();
-        out.lane.ring_speed().store(SpeedClass::Slow as u64, Ordering::Relaxed);
-        out.lane.dialogue_speed().store(copies as u64, Ordering::Relaxed);
-        out.choice.seen_polling = 100;
-        for len in lens {
-            let sent = p.end.is_better_sent(p.to, Access::Write, len);
-            assert_eq!(sent, len <= most, "{copies:?} {len}");
+        for ring in [SpeedClass::Slow, SpeedClass::Unknown, SpeedClass::BeatsDualCopy] {
+            let out = p.end.peers.get_mut(p.to).unwrap().out.as_mut().unwrap();
+            out.lane.ring_speed().store(ring as u64, Ordering::Relaxed);
+            out.lane.dialogue_speed().store(copies as u64, Ordering::Relaxed);
+            out.choice.seen_polling = 100;
+            for len in lens {
+                let sent = p.end.is_better_sent(p.to, Access::Write, len);
+                let in_ring = len > LONGEST_TURN && ring != SpeedClass::Slow;
+                assert_eq!(sent, len <= most || in_ring, "{copies:?} {ring:?} {len}");
+            }
         }
     }
     // Not where the turn is the target's.
+    out(&mut p)
+        .lane
+        .ring_speed()
+        .store(SpeedClass::Slow as u64, Ordering::Relaxed);
     push(&mut p.end, p.to, &header(1), &[]);
     p.target.poll(&mut Kept::default(), 64);
     p.end.poll(&mut Kept::default(), 64);
