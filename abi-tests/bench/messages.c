@@ -98,6 +98,28 @@ static double at_once(struct side *me, size_t size, long count)
 	return took;
 }
 
+/* A message each that is answered by eight bytes, as requests are; the whole round. */
+static double request(struct side *me, size_t size, long count)
+{
+	mark(me, size);
+	double start = now();
+	for (long i = 0; i < count; i++) {
+		if (me->rank == 0) {
+			size_t sent = send_one(me, size, 0);
+			receive(me, 8, 1);
+			wait_for(me, sent, 1);
+		} else {
+			receive(me, size, 1);
+			wait_for(me, 0, 1);
+			wait_for(me, send_one(me, 8, 0), 0);
+		}
+	}
+	double took = now() - start;
+	if (me->rank == 1)
+		check(me, size);
+	return took;
+}
+
 /* As `ping_pong`, with eight bytes of data in the completion, which must be those that were sent. */
 static double with_data(struct side *me, size_t size, long count)
 {
@@ -131,6 +153,7 @@ static double with_data(struct side *me, size_t size, long count)
 const struct work messages[] = {
 	{ .name = "latency", .unit = NANOSECONDS, .sizes = all_sizes, .round = ping_pong },
 	{ .name = "latency-both", .unit = NANOSECONDS, .sizes = all_sizes, .round = at_once },
+	{ .name = "latency-request", .unit = NANOSECONDS, .sizes = all_sizes, .round = request },
 	{ .name = "latency-data", .unit = NANOSECONDS, .sizes = eight, .round = with_data },
 	{ .name = "rate", .unit = MILLIONS_PER_SECOND, .sizes = short_sizes, .round = rate },
 	{ .name = "rate-inject", .unit = MILLIONS_PER_SECOND, .sizes = eight, .round = rate_inject },

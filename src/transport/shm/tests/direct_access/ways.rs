@@ -199,7 +199,7 @@ fn long_writes_are_turns_where_those_are_quick() {
         }
     }
     // Not where the turn is the target's.
-    out(&mut p)
+    out(&p)
         .lane
         .ring_speed()
         .store(SpeedClass::Slow as u64, Ordering::Relaxed);
