@@ -185,6 +185,10 @@ impl Outbound {
             // It would be a turn in any case. The borders of turns are such that one class does for all lengths
             // (`copy_speed`).
             let speed = self.dialogue_speed();
+            // One that is answered briefly goes to lines that the peer has, which the speed does not show.
+            if len > MAX_IN_RING && speed != SpeedClass::Unknown && !self.has_lines() {
+                return self.choice.trials_of_turns.is_due();
+            }
             return is_quick_enough(speed, SpeedClass::BeatsFetchOf16K, &mut self.choice.trials_of_turns);
         }
         let speed = self.ring_speed();

@@ -32,7 +32,7 @@ use crate::engine::wire::{Packet, flag};
 use crate::sys::shared::FileMap;
 use core::ops::Range;
 use core::ptr::NonNull;
-use core::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 use places::Places;
 pub(super) use room::{RoomWish, room_needed};
 pub(super) use sides::{Said, is_said};
@@ -88,6 +88,8 @@ pub(super) struct Dialogue {
     here: AtomicPtr<u8>,
     /// Where in the room the body of the next part goes: behind those of the parts so far.
     unit: AtomicUsize,
+    /// Whether the last turn of several parts was the other side's, so that this side's processor has its lines.
+    has_lines: AtomicBool,
     /// Bytes of our message that are still to come in this turn.
     left: AtomicU64,
     places: Places,
@@ -113,6 +115,7 @@ impl Dialogue {
             part: AtomicU64::new(0),
             here: AtomicPtr::new(lines.as_ptr()),
             unit: AtomicUsize::new(0),
+            has_lines: AtomicBool::new(false),
             left: AtomicU64::new(0),
             places: Places::default(),
             first,
@@ -409,8 +412,14 @@ impl Dialogue {
         self.part.store(part as u64, Ordering::Relaxed);
         self.here.store(here, Ordering::Relaxed);
         if part == 0 {
+            self.has_lines.store(!self.is_ours(), Ordering::Relaxed);
             self.turn.store(self.turn() + 1, Ordering::Relaxed);
         }
+    }
+
+    /// Whether a turn of several parts of this side's would go to lines that its processor has.
+    pub(super) fn has_lines(&self) -> bool {
+        self.has_lines.load(Ordering::Relaxed)
     }
 }
 

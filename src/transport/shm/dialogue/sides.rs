@@ -56,6 +56,11 @@ impl Outbound {
         self.dialogue.as_ref().is_some_and(|dialogue| dialogue.may_say(len))
     }
 
+    /// Whether a turn of several parts would go to lines that our processor has.
+    pub(in super::super) fn has_lines(&self) -> bool {
+        self.dialogue.as_ref().is_some_and(|dialogue| dialogue.has_lines())
+    }
+
     /// Whether our turn goes on.
     #[inline(always)]
     pub(in super::super) fn is_speaking(&self) -> bool {

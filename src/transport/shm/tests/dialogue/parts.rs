@@ -1,6 +1,8 @@
 //! Messages and answers of several packets, which are turns of several parts.
 
 use super::*;
+use crate::transport::shm::config::MAX_IN_RING;
+use crate::transport::shm::copy_speed::SpeedClass;
 
 /// One has the turn, and each part is there for the other as soon as it is written.
 #[test]
@@ -121,4 +123,40 @@ fn an_answer_that_is_broken_off_goes_on_in_order() {
             (0..2).for_each(|who| pair.poll(who, 64));
         }
     }
+}
+
+/// Its lines would be the other side's, which no speed shows. Where long ones answer each other they come back.
+#[test]
+fn a_long_message_is_a_turn_where_long_ones_answer_each_other() {
+    let mut pair = Pair::meet();
+    pair.enlarge();
+    let is_sent = |pair: &mut Pair, who: usize, len: usize| {
+        pair.poll(who, 1);
+        let quick = SpeedClass::BeatsDualCopy as u64;
+        pair.out(who).lane.dialogue_speed().store(quick, Ordering::Relaxed);
+        let to = pair.to[who];
+        pair.ends[who].is_sooner_sent(to, len, false)
+    };
+    let who = pair.speaker();
+    for who in [who, 1 - who] {
+        pair.poll(who, 1);
+        assert_eq!(pair.push(who), Push::Done);
+        pair.read_all(1 - who);
+    }
+    assert!(is_sent(&mut pair, who, MAX_IN_RING) && !is_sent(&mut pair, who, LONGEST_TURN));
+    pair.push_message(who, LONGEST_TURN);
+    pair.read_all(1 - who);
+    assert!(is_sent(&mut pair, 1 - who, LONGEST_TURN));
+    pair.push_message(1 - who, LONGEST_TURN);
+    pair.read_all(who);
+    assert!(is_sent(&mut pair, who, LONGEST_TURN));
+    pair.push_message(who, LONGEST_TURN);
+    pair.read_all(1 - who);
+    pair.poll(1 - who, 1);
+    assert_eq!(pair.push(1 - who), Push::Done);
+    pair.read_all(who);
+    assert!(
+        is_sent(&mut pair, who, MAX_IN_RING) && !is_sent(&mut pair, who, LONGEST_TURN),
+        "answered briefly"
+    );
 }
