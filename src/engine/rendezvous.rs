@@ -189,8 +189,8 @@ impl Core {
         peer.crossing = offered.is_some_and(|offered| offered.to == from && offered.stage == Stage::Offered);
     }
 
-    /// Whether a get of a message is to be over when the call returns, though it need not: its sender is busy with
-    /// ours, and would not help. Only where gets can be.
+    /// Whether a message is fetched without a token, so that the transport copies it alone, within the call: its sender
+    /// has ours to fetch, and would not help. Only for transports whose gets can be over when `get` returns.
     pub(super) fn is_fetched_alone(&self, owner: GetOwner, from: PeerId) -> bool {
         let crosses = self.peers.get(from as usize).is_some_and(|peer| peer.crossing);
         crosses && matches!(owner, GetOwner::Message(_)) && self.limits_to(from).gets_at_once > 0

@@ -96,10 +96,8 @@ impl ToldParts {
     /// is none.
     pub(super) fn add(&mut self, header: &Header, len: usize, behind: u64) -> Option<usize> {
         let (key, addr) = (header.data, header.tag);
-        let before = match self.next == (key, addr, behind.saturating_add(len as u64)) {
-            true => self.bytes,
-            false => 0,
-        };
+        let is_next = self.next == (key, addr, behind.saturating_add(len as u64));
+        let before = if is_next { self.bytes } else { 0 };
         let bytes = before.saturating_add(len);
         *self = match behind {
             0 => ToldParts::default(),

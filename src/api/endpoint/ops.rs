@@ -325,9 +325,10 @@ pub(super) fn stop(endpoint: &dyn EndpointOps, end: impl FnOnce()) {
     if let Some(stx) = stx {
         stx.users.release();
     }
-    match joined {
-        true => endpoint.domain().memory.leave(&me, end),
-        false => end(),
+    if joined {
+        endpoint.domain().memory.leave(&me, end);
+    } else {
+        end();
     }
 }
 
