@@ -49,6 +49,7 @@ impl<T: Transport> Engine<T> {
     /// Pushes the offer of a message or write, whose `body` begins as it is. The peer may fetch the bytes if the
     /// transport lets it; else it requests them.
     pub(super) fn push_offer(&mut self, to: PeerId, header: &Header, id: Id, body: &mut Vec<u8>) -> Push {
+        self.core.peer(to).is_itself = self.transport.is_itself(to);
         let Some(outgoing) = self.core.outgoing.get(id) else {
             return Push::Full;
         };

@@ -98,6 +98,7 @@ impl<T: Transport> Engine<T> {
         let peer = self.core.peer(send.to);
         peer.unfinished += 1;
         peer.last_offered = id.short();
+        peer.is_itself = self.transport.is_itself(send.to);
         peer.requested_next = true;
         true
     }
@@ -106,13 +107,15 @@ impl<T: Transport> Engine<T> {
     #[inline(never)]
     pub(super) fn fetch_matched_offers(&mut self, report: &mut impl Report) {
         while let Some(offer) = self.core.matched_offers.front() {
-            let (from, iov, len) = (offer.from, &offer.matched.iov, offer.goal());
-            if len == 0 || self.transport.get(from, &offer.remote, iov, 0, len, None) != Get::Done {
+            let (from, number, iov, len) = (offer.from, offer.header.id, &offer.matched.iov, offer.goal());
+            let is_here = len > 0
+                && (self.core.copy_own(from, number, iov, len)
+                    || self.transport.get(from, &offer.remote, iov, 0, len, None) == Get::Done);
+            if !is_here {
                 self.core.keep_first_offer(report);
                 continue;
             }
             let delivery = Delivery::of_header(from, &offer.header, offer.total, &offer.matched, None);
-            let number = offer.header.id;
             self.core.matched_offers.pop_front();
             self.core.report_message(&delivery, None, report);
             self.answer_done(from, number);

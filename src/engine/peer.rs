@@ -73,6 +73,8 @@ pub(super) struct Peer {
     /// It cannot fetch our memory: it has requested the bytes of a message that it could have fetched, where that would
     /// always have been quicker.
     pub cannot_fetch: bool,
+    /// It is this very endpoint (`Transport::is_itself`).
+    pub is_itself: bool,
     /// Its last long message came while one of ours was still to be fetched: both send at the same time.
     pub crossing: bool,
     /// `Transport::is_sooner_sent` of the first message in the queue, if that is long enough for it to matter.
@@ -115,6 +117,7 @@ impl Peer {
             detours: Detours::default(),
             small_packets_only: false,
             cannot_fetch: false,
+            is_itself: false,
             crossing: false,
             sooner_sent: false,
             far: false,

@@ -149,12 +149,42 @@ impl Core {
             (None, matched) => matched.as_ref().map_or(0, |matched| matched.iov.len()),
         };
         message.goal = message.total.min(room);
-        if message.goal == 0 {
+        let (goal, has_remote) = (message.goal, matches!(message.phase, Phase::Offered(Some(_))));
+        if goal == 0 || self.copy_own_message(id) {
             self.finish(id, report);
-        } else if matches!(message.phase, Phase::Offered(Some(_))) && self.limits.can_get {
+        } else if has_remote && self.limits.can_get {
             self.calls.push_back(Call::Get(GetOwner::Message(id)));
         } else {
             self.request_bytes(id);
+        }
+    }
+
+    /// Where a message goes. None if nowhere in one piece.
+    fn place_of(&self, message: &Message) -> Option<UserIov> {
+        match (&message.long_write, &message.matched) {
+            (Some(long_write), _) => self.long_write_memory(long_write),
+            (None, matched) => Some(matched.as_ref()?.iov),
+        }
+    }
+
+    fn copy_own_message(&self, id: Id) -> bool {
+        let message = self.arrivals.get(id);
+        message.is_some_and(|message| {
+            let into = self.place_of(message);
+            into.is_some_and(|into| self.copy_own(message.from, message.number, &into, message.goal))
+        })
+    }
+
+    /// Copies what this endpoint has offered to itself by this number. False: it is no such message.
+    pub(super) fn copy_own(&self, from: PeerId, number: u32, into: &UserIov, len: usize) -> bool {
+        if !self.peers.get(from as usize).is_some_and(|peer| peer.is_itself) {
+            return false;
+        }
+        let offered = self.outgoing.find_short(number).and_then(|id| self.outgoing.get(id));
+        let offered = offered.filter(|offered| offered.to == from && offered.stage == Stage::Offered);
+        match offered.map(|offered| &offered.local) {
+            Some(LocalBuffer::User(memory)) => memory.part(0, len).copy_to(into) == len,
+            Some(LocalBuffer::Copy(_)) | None => false,
         }
     }
 
@@ -164,10 +194,7 @@ impl Core {
         let Phase::Offered(Some(remote)) = &message.phase else {
             return None;
         };
-        let into = match (&message.long_write, &message.matched) {
-            (Some(long_write), _) => self.long_write_memory(long_write)?,
-            (None, matched) => matched.as_ref()?.iov,
-        };
+        let into = self.place_of(message)?;
         Some(GetRequest {
             from: message.from,
             remote: **remote,

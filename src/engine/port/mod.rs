@@ -346,6 +346,12 @@ pub trait Transport {
         false
     }
 
+    /// Whether this peer is the endpoint itself, as far as is known when something is offered to it. The engine copies
+    /// that, without `get`.
+    fn is_itself(&self, _peer: PeerId) -> bool {
+        false
+    }
+
     /// What the engine pushed since `poll`, without a notice, may have been gathered until here. It has nothing more to
     /// push now, has answered all that came (`Sink::is_to_answer`), and may not be called again soon.
     #[inline(always)]

@@ -252,6 +252,14 @@ impl<N: Naming> Transport for Join<N> {
         }
     }
 
+    fn is_itself(&self, peer: PeerId) -> bool {
+        match (self.peers.way(peer), &self.near, &self.far) {
+            (Way::Near(number), Some(near), _) => near.transport.is_itself(number),
+            (Way::Far(number), _, Some(far)) => far.transport.is_itself(number),
+            _ => false,
+        }
+    }
+
     fn is_sooner_sent(&mut self, to: PeerId, len: usize, crossing: bool) -> bool {
         match self.near_to(to) {
             Some((near, number)) => near.is_sooner_sent(number, len, crossing),

@@ -451,6 +451,10 @@ impl Transport for TcpTransport {
         done
     }
 
+    fn is_itself(&self, peer: PeerId) -> bool {
+        self.peers.get(peer).is_some_and(|peer| peer.is_self)
+    }
+
     fn expose(&mut self, _: PeerId, _: &UserIov, _: ExposedName) -> Option<Exposed> {
         None
     }

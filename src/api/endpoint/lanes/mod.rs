@@ -300,6 +300,15 @@ impl<T: EndpointTransport> Transport for Lanes<T> {
         }
     }
 
+    fn is_itself(&self, peer: PeerId) -> bool {
+        match self.numbers.get(peer as usize) {
+            Some(&NumberOf::Peer { lane, number }) => {
+                self.transport(lane).is_some_and(|behind| behind.is_itself(number))
+            }
+            Some(NumberOf::Source | NumberOf::Nothing) | None => false,
+        }
+    }
+
     fn is_sooner_sent(&mut self, to: PeerId, len: usize, crossing: bool) -> bool {
         self.behind(to)
             .is_some_and(|(transport, number)| transport.is_sooner_sent(number, len, crossing))

@@ -172,6 +172,10 @@ impl<T: Transport> Transport for Watch<T> {
         self.inner.is_sooner_sent(to, len, crossing)
     }
 
+    fn is_itself(&self, peer: PeerId) -> bool {
+        self.inner.is_itself(peer)
+    }
+
     fn push(&mut self, to: PeerId, header: &Header, body: Body<'_>, notice: Option<Notice>) -> Push {
         let push = self.inner.push(to, header, body, notice);
         if push == Push::Later {

@@ -131,6 +131,10 @@ impl Transport for Wire {
         budget - left
     }
 
+    fn is_itself(&self, peer: PeerId) -> bool {
+        peer == self.me
+    }
+
     fn expose(&mut self, _: PeerId, iov: &UserIov, _: ExposedName) -> Option<Exposed> {
         let mut world = self.world.borrow_mut();
         let unwilling = world.manner.gets[0];

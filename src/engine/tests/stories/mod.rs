@@ -404,6 +404,35 @@ fn messages_that_cross_are_fetched_by_one_side_each() {
     assert_eq!(exchange(&mut bed, &[0]), (0, vec![false]));
 }
 
+/// No get is made of what an endpoint offers to itself: here every one would fail, and be followed by a request.
+#[test]
+fn what_is_offered_to_oneself_is_copied() {
+    for (can_get, gets_at_once) in [(true, 0), (true, 1000), (false, 0)] {
+        let mut manner = Manner::default();
+        manner.limits.gets_at_once = gets_at_once;
+        manner.limits.can_get = can_get;
+        manner.gets = [0, 16, 0];
+        let mut bed = Bed::new(2, 1, manner, small());
+        for (to, expected) in [(0, 0), (1, 1)] {
+            for (len, room) in [(900, 900), (900, 500), (3000, 3000)] {
+                let before = bed.world.borrow().count(Packet::Request);
+                let recv = bed.recv(to, &[room / 4, room - room / 4], tagged(0));
+                let sent = bed.send(letter(0, to, 0, len)).unwrap();
+                bed.settle();
+                check(&bed, recv, sent);
+                let later = bed.send(letter(0, to, 0, len)).unwrap();
+                bed.settle();
+                let recv = bed.recv(to, &[room], tagged(0));
+                bed.settle();
+                check(&bed, recv, later);
+                let requests = bed.world.borrow().count(Packet::Request) - before;
+                assert_eq!(requests, 2 * expected, "{gets_at_once} {to} {len} {room}");
+            }
+        }
+        assert!(bed.nodes.iter().all(|node| node.engine.leftovers() == [0; 5]));
+    }
+}
+
 /// A message of some packets is offered to a peer that can fetch it, and sent unasked to one that was seen not to.
 #[test]
 fn who_cannot_fetch_is_sent_what_is_not_too_long() {

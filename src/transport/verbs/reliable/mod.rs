@@ -303,6 +303,10 @@ impl<D: Device> Transport for Reliable<D> {
         done
     }
 
+    fn is_itself(&self, peer: PeerId) -> bool {
+        self.peers.get(peer).is_some_and(|peer| peer.is_self)
+    }
+
     fn expose(&mut self, to: PeerId, iov: &UserIov, name: ExposedName) -> Option<Exposed> {
         self.expose_memory(to, iov, name)
     }
