@@ -31,8 +31,9 @@ const LEFT_ALONE: u8 = 64;
 const LOOKS_IN_VAIN: usize = 160;
 /// A wait ends after so many looks in any case, some hundred microseconds, as the peer may write anything.
 const LOOKS_AT_MOST: usize = 8192;
-/// The longest message that goes through the ring or by turns while the peer sends at the same time. Near, 16 KiB each
-/// way took 2.5 us so and 3.1 by the kernel, 32 KiB 4.5 and 4.2; far 4.6 and 4.7, 6.1 and 5.8.
+/// The longest message that goes through the ring or by turns while the peer sends at the same time, and the longest
+/// that goes through the ring alone. Near, 16 KiB each way took 2.5 us so and 3.1 by the kernel, 32 KiB 4.5 and 4.2; far
+/// 4.6 and 4.7, 6.1 and 5.8. One way and alone, 32 KiB take as long either way, and the kernel keeps one side busy only.
 const MAX_CROSSING: usize = 16 << 10;
 /// After a wait in vain, there is none before so many operations.
 const NOT_WAITED: u8 = 64;
@@ -42,6 +43,8 @@ const NOT_WAITED: u8 = 64;
 pub(super) struct Choice {
     trials: Trials,
     trials_of_turns: Trials,
+    /// Of messages in a row some are offered, as only that shows whether the peer sends at the same time.
+    trials_of_crossing: Trials,
     trials_of_reads: Trials,
     trials_of_writes: Trials,
     /// What the kernel takes for our writes to the peer's memory.
@@ -181,7 +184,8 @@ impl Outbound {
         if crossing && len > MAX_CROSSING {
             return false;
         }
-        if self.may_answer(polls) && self.may_say(MAX_BODY) && len <= LONGEST_TURN {
+        let is_alone = self.may_answer(polls);
+        if is_alone && self.may_be_turn_of_parts(len) {
             // It would be a turn in any case. The borders of turns are such that one class does for all lengths
             // (`copy_speed`).
             let speed = self.dialogue_speed();
@@ -191,8 +195,23 @@ impl Outbound {
             }
             return is_quick_enough(speed, SpeedClass::BeatsFetchOf16K, &mut self.choice.trials_of_turns);
         }
+        // Longer ones are quicker so only if there are several in a row, which none of the peer's cross.
+        if len > MAX_CROSSING && (is_alone || self.choice.trials_of_crossing.is_due()) {
+            return false;
+        }
         let speed = self.ring_speed();
         len <= MAX_IN_RING && self.is_worth_a_packet(speed, quick_enough_for(len))
+    }
+
+    /// Whether a message that may be a turn can be one of several parts. If only room is lacking, it is asked for.
+    fn may_be_turn_of_parts(&mut self, len: usize) -> bool {
+        if len > LONGEST_TURN {
+            return false;
+        }
+        if self.lacks_room_for(MAX_BODY) {
+            self.wish_for_room();
+        }
+        self.may_say(MAX_BODY)
     }
 
     /// Whether a read or write of more than `MAX_BODY` bytes may be a turn. If only room is lacking for that, it is
