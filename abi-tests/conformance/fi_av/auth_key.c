@@ -92,6 +92,68 @@ static void auth_keys_of_peers(void)
 	close_bed(&bed);
 }
 
+/* The key under which side 1 is told of a message from an address that its vector does not have. */
+static fi_addr_t key_of_a_stranger(struct bed *bed)
+{
+	static char in[8], out[8] = "who";
+	struct fi_cq_err_entry err;
+
+	POST(bed, post_recv(bed->side[1].ep, in, sizeof(in), FI_ADDR_UNSPEC, 1, 0, ctx(1)));
+	POST(bed, post_send(bed->side[0].ep, out, sizeof(out), bed->side[1].addr, 1, ctx(2)));
+	COMPLETION(bed, bed->side[0].tx, ctx(2));
+	err = ERROR_COMPLETION(bed, bed->side[1].rx);
+	CHECK(err.err == FI_EADDRNOTAVAIL && err.op_context == ctx(1), "err %d (%s)", err.err, fi_strerror(err.err));
+	return err.src_addr;
+}
+
+/* Opens two sides with one key, of which the vector has side 1 alone, so that side 0 is a stranger to it. */
+static fi_addr_t open_with_a_stranger(struct bed *bed, struct setup *s)
+{
+	char key[16];
+	fi_addr_t auth;
+	int ret;
+
+	s->auth_key_size = FI_AV_AUTH_KEY;
+	s->more_caps |= FI_SOURCE | FI_SOURCE_ERR;
+	s->strangers = true;
+	open_sides(bed, s);
+	fill(key, sizeof(key), 1);
+	ret = fi_av_insert_auth_key(bed->av, key, sizeof(key), &auth, 0);
+	NEED(!lacking(ret), "fi_av_insert_auth_key: %s", fi_strerror(-ret));
+	CHECK(ret == 0, "fi_av_insert_auth_key: %d", ret);
+	enable_sides(bed, s);
+	bed->side[1].addr = auth;
+	GIVES(1, insert_sides(bed, bed->av, 1, 1, &bed->side[1].addr, FI_AUTH_KEY, NULL));
+	return auth;
+}
+
+/* FI_EADDRNOTAVAIL comes with a key, under which the stranger can be inserted. */
+static void strangers_come_under_a_key(void)
+{
+	struct setup s = { 0 };
+	struct bed bed;
+	fi_addr_t auth = open_with_a_stranger(&bed, &s), addr = key_of_a_stranger(&bed);
+
+	CHECK(addr == auth, "source 0x%llx, but the key is 0x%llx", (unsigned long long) addr, (unsigned long long) auth);
+	GIVES(1, insert_sides(&bed, bed.av, 0, 1, &addr, FI_AUTH_KEY, NULL));
+	CHECK(source_seen(&bed) == addr, "another source once it is inserted");
+	close_bed(&bed);
+}
+
+/* The same in a vector with FI_AV_USER_ID: what the application calls the key, once it does. */
+static void strangers_come_under_a_user_id(void)
+{
+	struct setup s = { .more_caps = FI_AV_USER_ID, .av_flags = FI_AV_USER_ID };
+	struct bed bed;
+	fi_addr_t auth = open_with_a_stranger(&bed, &s), addr = key_of_a_stranger(&bed);
+
+	CHECK(addr == FI_ADDR_NOTAVAIL, "source 0x%llx of a key without an identifier", (unsigned long long) addr);
+	OK(fi_av_set_user_id(bed.av, auth, 4711, FI_AUTH_KEY));
+	addr = key_of_a_stranger(&bed);
+	CHECK(addr == 4711, "source 0x%llx, not the key's identifier", (unsigned long long) addr);
+	close_bed(&bed);
+}
+
 static void auth_key_needs_the_domain(void)
 {
 	char key[16] = "key";
@@ -107,7 +169,7 @@ static void auth_key_needs_the_domain(void)
 static const struct test tests[] = {
 #if HEADERS_2
 	TEST(auth_keys_stored_and_found), TEST(auth_key_at_insert), TEST(auth_keys_of_peers),
-	TEST(auth_key_needs_the_domain),
+	TEST(strangers_come_under_a_key), TEST(strangers_come_under_a_user_id), TEST(auth_key_needs_the_domain),
 #endif
 };
 

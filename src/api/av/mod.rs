@@ -253,16 +253,6 @@ impl Av {
         index.map_or(FI_ADDR_NOTAVAIL, |index| self.state.lock().users.get(index))
     }
 
-    /// What an error event reports for an authorization key.
-    pub fn reported_key(&self, handle: fi_addr_t) -> fi_addr_t {
-        let state = self.state.lock();
-        match self.shape.key_slot(handle).and_then(|slot| state.keys.user_id(slot)) {
-            Some(id) if state.users.at_open() => id,
-            Some(_) => handle,
-            None => FI_ADDR_NOTAVAIL,
-        }
-    }
-
     /// fi_av_set_user_id.
     pub fn set_user_id(&self, fi_addr: fi_addr_t, user_id: fi_addr_t, flags: u64) -> Result<()> {
         let mut state = self.state.lock();
@@ -414,9 +404,16 @@ pub struct KeyHold {
 }
 
 impl KeyHold {
-    /// The handles of the keys.
-    pub fn handles(&self) -> impl Iterator<Item = fi_addr_t> + '_ {
-        self.slots.iter().map(|slot| self.hold.av.shape.key_handle(*slot))
+    /// What an error entry reports for the first of the keys: its handle or, where the application gives identifiers,
+    /// that. FI_ADDR_NOTAVAIL if there is no key, or it has no identifier yet.
+    pub fn reported(&self) -> fi_addr_t {
+        let av = &self.hold.av;
+        let state = av.state.lock();
+        let reported = self.slots.first().and_then(|slot| match state.users.at_open() {
+            true => state.keys.user_id(*slot),
+            false => Some(av.shape.key_handle(*slot)),
+        });
+        reported.unwrap_or(FI_ADDR_NOTAVAIL)
     }
 }
 

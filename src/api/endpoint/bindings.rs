@@ -420,16 +420,16 @@ impl Bindings {
     }
 
     /// Reports a successful receive from a peer that the address vector does not have: an error entry with the peer's
-    /// address (FI_SOURCE_ERR).
+    /// address (FI_SOURCE_ERR), and the authorization key that it is told to come under.
     #[cold]
-    pub fn report_stranger(&self, end: &Completion, address: Vec<u8>) {
+    pub fn report_stranger(&self, end: &Completion, address: Vec<u8>, key: fi_addr_t) {
         if let Some(cntr) = &self.cntrs.recv {
             cntr.complete(self.user_bytes(end));
         }
         if let Some(cq) = self.rx.as_ref().filter(|_| self.is_for_queue(end.tell)) {
             cq.post_error(ErrorEntry {
                 err_data: address,
-                ..error_entry(end, FI_EADDRNOTAVAIL, FI_ADDR_NOTAVAIL)
+                ..error_entry(end, FI_EADDRNOTAVAIL, key)
             });
         }
     }

@@ -138,6 +138,12 @@ impl Peers {
         }
     }
 
+    /// What the message of such an address is reported under: the first key that the endpoint was enabled with, as no
+    /// message says which. FI_ADDR_NOTAVAIL where there are no keys.
+    pub fn key_of_strangers(&self) -> fi_addr_t {
+        self.keys.as_ref().map_or(FI_ADDR_NOTAVAIL, KeyHold::reported)
+    }
+
     /// The peers that fi_addr_t of the vector stand for.
     pub fn held(&mut self) -> HashSet<PeerId> {
         let removals = self.av.as_ref().map_or(self.removals, |hold| hold.av().generation());

@@ -83,12 +83,8 @@ fn addresses_belong_to_their_keys() {
         (av.lookup_auth_key(2, &mut key), av.lookup_auth_key(NONE, &mut key)),
         (invalid(), invalid())
     );
-    assert_eq!(av.reported_key(one), NONE);
-    assert_eq!((av.set_user_id(one, 5, FI_AUTH_KEY), av.reported_key(one)), (Ok(()), 5));
-    assert_eq!(av.set_user_id(one, 5, 0), invalid());
     // Endpoints that were enabled with a key keep it.
     let held = av.hold_keys();
-    assert_eq!(held.handles().collect::<Vec<_>>(), [one, other]);
     assert!(av.in_use());
     assert_eq!(av.remove(&[one], FI_AUTH_KEY), Err(Errno(FI_EBUSY)));
     drop(held);
@@ -101,6 +97,33 @@ fn addresses_belong_to_their_keys() {
     );
     let without = open(AvAttr::default());
     assert_eq!(without.insert_auth_key(b"abcd", 0), invalid());
+}
+
+/// What a stranger's message is reported under: the first key of the endpoint.
+#[test]
+fn keys_are_reported_by_handle_or_by_identifier() {
+    let domain = Domain {
+        auth_key_size: Some(0),
+        ..domain()
+    };
+    for (flags, before, after) in [(0, None, None), (FI_AV_USER_ID, Some(NONE), Some(5))] {
+        let attr = AvAttr {
+            flags,
+            rx_ctx_bits: 4,
+            ..AvAttr::default()
+        };
+        let av = Av::open(&attr, Arc::new(StringAddr::of("fi_shm")), &domain).unwrap();
+        let without = av.hold_keys();
+        let one = av.insert_auth_key(b"one", 0).unwrap();
+        let other = av.insert_auth_key(b"other", 0).unwrap();
+        let held = av.hold_keys();
+        assert_eq!((without.reported(), held.reported()), (NONE, before.unwrap_or(one)));
+        let allowed = if flags == 0 { invalid() } else { Ok(()) };
+        assert_eq!(av.set_user_id(other, 6, FI_AUTH_KEY), allowed);
+        assert_eq!(av.set_user_id(one, 5, FI_AUTH_KEY), allowed);
+        assert_eq!(held.reported(), after.unwrap_or(one));
+        assert_eq!(av.set_user_id(one, 5, 0), invalid());
+    }
 }
 
 #[test]

@@ -143,10 +143,10 @@ impl EndpointState {
                 let stranger = source == FI_ADDR_NOTAVAIL && end.op == CompletedOp::Recv && !end.peeked;
                 if stranger && self.settings.names_strangers && end.failure.is_none() {
                     let raw = T::raw_address(T::base_address(address(peer).unwrap_or_default()));
-                    let told = self.peers.told(raw);
+                    let (told, key) = (self.peers.told(raw), self.peers.key_of_strangers());
                     return match end.tell {
-                        Tell::Own => self.report_own(end, |own, end| own.report_stranger(end, told)),
-                        _ => self.bindings.report_stranger(end, told),
+                        Tell::Own => self.report_own(end, |own, end| own.report_stranger(end, told, key)),
+                        _ => self.bindings.report_stranger(end, told, key),
                     };
                 }
                 source
