@@ -43,9 +43,10 @@ static ALL: [BuiltIn; COUNT] = [
 /// In tests there are two examples and a stand-in for a card besides.
 const COUNT: usize = 6 + 3 * cfg!(test) as usize;
 
-/// The lock of what providers keep for the whole process, which fork waits for.
+/// The locks of what providers keep for the whole process, which fork waits for.
 pub(super) static LOCK: &dyn Held = crate::transport::tcp::LOCK;
 pub(super) static LOCK_OF_CLOSED: &dyn Held = crate::transport::tcp::LOCK_OF_CLOSED;
+pub(super) static LOCK_OF_SWEEP: &dyn Held = crate::transport::shm::LOCK_OF_SWEEP;
 
 /// fi_passive_ep of a provider.
 pub(super) type OpenPassive =

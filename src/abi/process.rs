@@ -15,6 +15,7 @@ static LOCKS: &[&dyn Held] = &[
     super::params::LOCK,
     super::built_in::LOCK,
     super::built_in::LOCK_OF_CLOSED,
+    super::built_in::LOCK_OF_SWEEP,
     super::object::request::LOCK,
 ];
 

@@ -84,6 +84,7 @@ use streaming::Way;
 
 pub use config::{Config, OpenError};
 pub use name::{base, context, context_number};
+pub use sweep::LOCK as LOCK_OF_SWEEP;
 
 /// An endpoint's shared-memory transport.
 pub struct ShmTransport {

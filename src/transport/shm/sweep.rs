@@ -6,11 +6,11 @@
 use super::endpoint_file::remove_if_dead;
 use super::name::{self, File};
 use crate::sys::forks::Process;
+use crate::sys::lock::{Held, Lock};
 use crate::sys::{clock, datagram, shared_table};
 use std::fs::ReadDir;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 
 /// Files that are looked at when an endpoint opens, in less than a millisecond, and when it checks its peers.
 pub(super) const AT_OPENING: usize = 64;
@@ -27,7 +27,10 @@ struct Sweep {
     names: Option<ReadDir>,
 }
 
-static SWEEP: Mutex<Option<Sweep>> = Mutex::new(None);
+static SWEEP: Lock<Option<Sweep>> = Lock::new(None);
+
+/// Held across fork, so that a child can sweep.
+pub static LOCK: &dyn Held = &SWEEP;
 
 /// Goes on with the sweep of this directory, or begins one if the last was not begun just now.
 pub(super) fn begin(dir: &Path) {
@@ -52,9 +55,9 @@ pub(super) fn go_on() {
     with_sweep(|sweep| look_at(sweep, AT_CHECK));
 }
 
-/// Does nothing while another thread sweeps; in a child of fork the lock may stay taken for ever.
+/// Does nothing while another thread sweeps.
 fn with_sweep(work: impl FnOnce(&mut Option<Sweep>)) {
-    let Ok(mut sweep) = SWEEP.try_lock() else { return };
+    let Some(mut sweep) = SWEEP.try_lock() else { return };
     if sweep.as_ref().is_some_and(|sweep| !sweep.process.is_this()) {
         *sweep = None;
     }

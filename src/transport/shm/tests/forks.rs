@@ -55,6 +55,30 @@ fn children_keep_no_claim() {
     assert_eq!((kept.packets.len(), kept.gone.len()), (400, 400));
 }
 
+/// A child removes what the dead left, though a thread of its parent was about that at the fork.
+#[test]
+fn children_sweep() {
+    let [one, other, left] = [(); 3].map(|()| Dir::new());
+    let draft = name::unfinished(&left.0, 1);
+    let stop = AtomicBool::new(false);
+    let sweep_on = || {
+        while !stop.load(Ordering::Relaxed) {
+            [&one, &other].iter().for_each(|dir| sweep::begin(&dir.0));
+        }
+    };
+    let child = || {
+        drop(shared::create(&draft).unwrap());
+        sweep::begin(&left.0);
+        assert!(!draft.exists());
+    };
+    let in_vain = std::thread::scope(|scope| {
+        scope.spawn(sweep_on);
+        let _stop = Stop(&stop);
+        (0..200).find(|_| Child::run(child).wait() != 0)
+    });
+    assert_eq!(in_vain, None, "of 200 children");
+}
+
 /// A child of fork neither speaks for its parent nor takes anything from it, nor keeps it alive.
 #[test]
 fn a_child_of_fork_has_no_endpoint() {
