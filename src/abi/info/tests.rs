@@ -1,3 +1,6 @@
+//! A full fi_info there and back through C, in the layout of each age: what each of them knew, and copies that share
+//! nothing.
+
 use super::super::layout::{ABI_1_0, ABI_1_1, ABI_1_3};
 use super::*;
 use crate::api::info::model::*;

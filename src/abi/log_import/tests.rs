@@ -1,3 +1,6 @@
+//! One import from fi_open to fi_close: what its callbacks are asked and told, and which calls are refused. It is one
+//! test, as a process has one import.
+
 use super::*;
 use crate::api::log::{core_enabled, core_write};
 use core::ffi::CStr;

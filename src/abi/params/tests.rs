@@ -1,3 +1,6 @@
+//! fi_param_define, fi_param_get, fi_getparams and fi_freeparams as a plug-in calls them, with variables of a test's
+//! own in the real environment.
+
 use super::*;
 use core::ptr::{null, null_mut};
 

@@ -1,3 +1,5 @@
+//! The text of C structs, read through the exported calls: as the C library's, and safe where that one crashes.
+
 use super::*;
 use core::ffi::CStr;
 use core::mem::zeroed;

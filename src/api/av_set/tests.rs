@@ -1,3 +1,6 @@
+//! Sets as fi_av_set(3) begins and changes them, one row or test for each rule. Their operations against the same on
+//! plain lists, with members that proptest makes up.
+
 use super::*;
 use crate::api::av::{AvAttr, Domain, Insert, StringAddr};
 use proptest::prelude::*;

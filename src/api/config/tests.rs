@@ -1,3 +1,5 @@
+//! The file's lines, good and bad, each with its number of complaints; and real files, one of them too long.
+
 use super::*;
 
 #[test]

@@ -1,3 +1,5 @@
+//! What keeps a fabric busy, and which domains take locks, at each threading level.
+
 use super::*;
 use crate::api::info::model::DomainAttr;
 

@@ -1,3 +1,6 @@
+//! The thread of FI_PROGRESS_AUTO: it does what is handed in, sleeps when nothing is, and ends. The endpoints are
+//! `progress::tests::Worker`.
+
 use super::*;
 use crate::api::progress::tests::Worker;
 use core::sync::atomic::AtomicU64;

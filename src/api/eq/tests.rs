@@ -1,3 +1,6 @@
+//! Order, errors, overruns and sleepers of an event queue, and what a closed object leaves in it. Events of sizes that
+//! proptest makes up come out as they went in.
+
 use super::*;
 use crate::abi::types::*;
 use crate::sys::epoll::Epoll;

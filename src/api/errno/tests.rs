@@ -1,3 +1,5 @@
+//! Texts of codes: those of the C library, one for each, and where they stay.
+
 use super::*;
 
 #[test]

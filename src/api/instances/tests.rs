@@ -1,3 +1,5 @@
+//! Which open fabric and domain a reply names, as they open and close, with hints that name one and without.
+
 use super::*;
 use crate::api::info::model::{DomainAttr, FabricAttr};
 

@@ -1,3 +1,5 @@
+//! A line's form, byte for byte as the C library writes it, and which levels and subsystems a mask lets through.
+
 use super::*;
 
 #[test]

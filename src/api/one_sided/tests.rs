@@ -1,3 +1,5 @@
+//! Which form, type and operation go together by fi_atomic(3), and how many elements one call may have.
+
 use super::*;
 use crate::abi::types::*;
 

@@ -1,3 +1,6 @@
+//! Definitions, names, and who wins of file and environment, on registries of a test's own with an environment that is
+//! made up. The last test asks the registry of the process, under an owner that nobody else has.
+
 use super::*;
 
 const TCP: Owner = Owner(0x1000);

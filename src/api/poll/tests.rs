@@ -1,3 +1,5 @@
+//! Which members fi_poll names: those with entries, errors or a changed count, once each. And that it drives endpoints.
+
 use super::*;
 use crate::abi::types::*;
 use crate::api::cntr::{Cntr, CntrAttr};

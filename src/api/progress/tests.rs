@@ -1,3 +1,5 @@
+//! `Worker`, the endpoint of all tests of `api` that need something to drive; and who is driven how often.
+
 use super::*;
 use crate::abi::types::FI_WAIT_POLLFD;
 use crate::sys::eventfd::EventFd;

@@ -1,3 +1,5 @@
+//! A count that is given back too often is none, and does not wrap.
+
 use super::*;
 
 #[test]

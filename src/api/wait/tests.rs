@@ -1,3 +1,5 @@
+//! Each wait object: what it tells of itself, whether a call can sleep on it, and what FI_GETWAIT gives for it.
+
 use super::*;
 use crate::abi::types::{FI_WAIT_UNSPEC, FI_WAIT_YIELD};
 

@@ -1,3 +1,6 @@
+//! Keys, rights and bounds of regions, and what mirrors are told while regions come, change and go. The mirror here
+//! writes down what it is told, and can say that a peer does not leave.
+
 use super::*;
 use crate::util::user::Lent;
 use core::sync::atomic::{AtomicBool, Ordering};

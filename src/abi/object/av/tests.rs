@@ -1,3 +1,6 @@
+//! How far a program's array of addresses is read: never past the last one. Behind each array lies memory that may not
+//! be touched.
+
 use super::*;
 use crate::api::av::socket::SocketAddr;
 use crate::api::av::string::StringAddr;

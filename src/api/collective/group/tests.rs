@@ -1,3 +1,5 @@
+//! Identities: whatever differs between two groups makes them two, and the tags of one are the same for all members.
+
 use super::*;
 use std::collections::HashSet;
 

@@ -1,3 +1,6 @@
+//! What is offered of all operations and types, against the words of fi_collective(3); and how much of the buffers each
+//! member needs, or why it is refused.
+
 use super::*;
 use crate::util::user::Lent;
 

@@ -1,3 +1,5 @@
+//! The bytes of entries in each format, at the offsets of the C structs, and of errors for each age of the API.
+
 use super::*;
 use crate::abi::types::*;
 use crate::util::user_array::kept;

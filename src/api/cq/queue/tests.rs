@@ -1,3 +1,6 @@
+//! The queue against a plain list: entries, errors and lent arrays in every order that proptest makes up, and what is
+//! lost when it may not grow.
+
 use super::*;
 use crate::util::user_array::kept;
 use proptest::prelude::*;

@@ -1,3 +1,6 @@
+//! What of an endpoint each of its contexts can do, and threads that meet in one: to drive it, and to close it while
+//! another makes it carry a group. The transports say who polls them.
+
 use super::*;
 use crate::api::domain::Fabric;
 use crate::api::endpoint::state::Settings;

@@ -1,3 +1,5 @@
+//! The bytes of events and errors as C reads them, for each age of the API, and what of them may be cut.
+
 use super::*;
 use crate::abi::types::{FI_AV_COMPLETE, FI_NOTIFY};
 

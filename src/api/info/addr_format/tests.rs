@@ -1,3 +1,5 @@
+//! Pairs of formats: which serves whom, and which is of which family.
+
 use super::*;
 
 #[test]

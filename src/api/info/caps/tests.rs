@@ -1,3 +1,5 @@
+//! What a reply claims of what was hinted, for the whole and for each side, and who is a target of RMA by its bits.
+
 use super::*;
 
 #[test]

@@ -1,3 +1,5 @@
+//! What fits and what is replied in each age of the API, in rows of offers as tcp, shm and verbs have them.
+
 use super::*;
 use crate::api::info::samples::query_of;
 

@@ -1,3 +1,5 @@
+//! Pairs of what is asked and offered on each scale: threading, progress, resource management.
+
 use super::*;
 
 #[test]

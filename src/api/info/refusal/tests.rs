@@ -1,3 +1,5 @@
+//! Each kind of refusal as the line that the log has of it.
+
 use super::*;
 
 #[test]

@@ -1,3 +1,6 @@
+//! Each FI_LOG_ variable, from text to what it means, with the complaint that a wrong one gives; and the files that
+//! FI_LOG_LOCATION makes or refuses to overwrite.
+
 use super::*;
 use std::os::unix::fs::PermissionsExt;
 

@@ -1,3 +1,5 @@
+//! Texts of each kind of parameter, and the value or the complaint that comes of them.
+
 use super::*;
 
 #[test]

@@ -1,3 +1,6 @@
+//! The table against the source and the manual: what it lists is read somewhere, or docs/environment.md says that it is
+//! ignored.
+
 use super::*;
 use std::fs;
 use std::path::{Path, PathBuf};

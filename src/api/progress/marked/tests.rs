@@ -1,3 +1,7 @@
+//! Which endpoints a read drives, and that nobody sleeps past one with work. A `Clerk` is an endpoint that counts its
+//! turns and can be busy, behind a descriptor or a mark. `schedule` tries every order of the threads; here they are
+//! real.
+
 use super::schedule::{COOL, LOOK};
 use super::*;
 use crate::abi::types::FI_WAIT_FD;

@@ -1,3 +1,5 @@
+//! The text of each address format as the C library writes it, and none for an address that is too short.
+
 use super::*;
 
 /// Bytes 1, 2, 3 ... with the family in front where the format wants one.

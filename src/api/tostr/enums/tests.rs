@@ -1,3 +1,5 @@
+//! Names of values as the C library has them, known or not.
+
 use super::*;
 
 #[test]

@@ -1,3 +1,5 @@
+//! Names of bits, their order and their number in each set, as the C library has them.
+
 use super::*;
 
 fn shown(names: FlagNames, bits: u64) -> String {

@@ -1,3 +1,5 @@
+//! Where a text is cut: at every size around a comma, a bracket and the last byte.
+
 use super::*;
 
 fn written(size: usize) -> String {

@@ -1,3 +1,6 @@
+//! How long a ring stays on: until all who were there have looked, and for nobody who has left. Children of fork and
+//! descriptors that are watched besides.
+
 use super::*;
 use crate::sys::child::Child;
 use core::sync::atomic::{AtomicU32, Ordering};

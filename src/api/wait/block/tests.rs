@@ -1,3 +1,6 @@
+//! Who is woken, who may not sleep, when time is over, and how long a wait looks out first. Looks are closures that
+//! count or refuse.
+
 use super::super::look_out::LookOuts;
 use super::*;
 use crate::abi::types::{FI_WAIT_FD, FI_WAIT_YIELD};

@@ -1,3 +1,5 @@
+//! A program that waits on the condition itself, against a thread that brings news at any moment: none is missed.
+
 use super::*;
 use crate::abi::types::FI_WAIT_MUTEX_COND;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};

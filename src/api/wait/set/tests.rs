@@ -1,3 +1,5 @@
+//! Queues, counters and event queues in one set: who is a member, what fi_trywait promises, and who wakes a sleeper.
+
 use super::*;
 use crate::abi::types::*;
 use crate::api::cntr::{Cntr, CntrAttr};

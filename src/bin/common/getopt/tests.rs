@@ -1,3 +1,5 @@
+//! Command lines as getopt_long(3) reads them, long names that are cut short and POSIXLY_CORRECT among them.
+
 use super::*;
 
 static SPECS: [Spec<char>; 6] = [

@@ -1,3 +1,5 @@
+//! Command lines: what becomes hints or flags, and which of several ends wins.
+
 use super::*;
 
 fn read(line: &[&str]) -> Request {

@@ -1,3 +1,5 @@
+//! Lines of the log, the C library's and ours, and what `--why` makes of them for each provider.
+
 use super::*;
 use crate::abi::types::FI_LOG_INFO;
 

@@ -1,3 +1,6 @@
+//! The bytes of the control connection, against a raw socket on the other side: those of the C library's program, and
+//! refused where they are wrong.
+
 use super::*;
 
 /// A `Control` and the raw stream of its other side.

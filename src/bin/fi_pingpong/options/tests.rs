@@ -1,3 +1,5 @@
+//! Command lines as the C library's fi_pingpong reads them, and what it says of wrong ones.
+
 use super::*;
 
 fn read(words: &[&str], posix: bool) -> Request {

@@ -1,3 +1,5 @@
+//! The sizes that are measured, and the table of results, column for column as the C library's program prints it.
+
 use super::*;
 
 #[test]

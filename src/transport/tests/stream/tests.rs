@@ -1,3 +1,6 @@
+//! Transports on simulated streams, which break: the suites that all transports pass, the engine's random stories, and
+//! what becomes of messages and writes when a connection breaks in the middle.
+
 use super::*;
 use crate::engine::Config;
 use crate::engine::op::{Access, CompletedOp, CompletionLevel, MessageKind, Recv};
