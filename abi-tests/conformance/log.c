@@ -1,80 +1,12 @@
 /*
- * fi_log, fi_log_enabled, fi_log_ready and fi_import_log: fi_provider(3) and fabric(7).
+ * fi_log, fi_log_enabled and fi_log_ready: fi_provider(3) and fabric(7). What is let through, how a line looks, and where
+ * it goes. Log callbacks of the program's own are log_import.c's.
  *
  *     log              what holds for every libfabric.so.1
  *     log --strict     also what this library promises beyond the C library
- *
- * Each case runs in a child process in a folder of its own (under $WORK, or here), sets the environment, and only then
- * calls the library.
  */
-#define _GNU_SOURCE
-
-#include <errno.h>
-#include <fcntl.h>
-#include <pthread.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
-
-#include <rdma/fabric.h>
-#include <rdma/fi_errno.h>
-#include <rdma/fi_ext.h>
-#include <rdma/providers/fi_log.h>
-
-#define CHECK(condition)                                                              \
-	do {                                                                          \
-		if (!(condition)) {                                                   \
-			printf("line %d: not so: %s\n", __LINE__, #condition);        \
-			failed = 1;                                                   \
-		}                                                                     \
-	} while (0)
-
-static int failed;
-static char text[1 << 20];
-static struct fi_provider unit = { .version = FI_VERSION(1, 0), .fi_version = FI_VERSION(1, 5), .name = "unit" };
-
-/* Sets the library up, as the first call of any program does. */
-static void start(void)
-{
-	struct fi_param *params = NULL;
-	int count;
-
-	CHECK(fi_getparams(&params, &count) == 0);
-	fi_freeparams(params);
-}
-
-/* Sends what is written to a descriptor to a file. */
-static void redirect(int fd, const char *path)
-{
-	int file = open(path, O_RDWR | O_CREAT | O_APPEND, 0600);
-
-	CHECK(file >= 0 && dup2(file, fd) == fd && close(file) == 0);
-}
-
-/* The content of a file, in `text`. */
-static const char *content(const char *path)
-{
-	FILE *file = fopen(path, "r");
-	size_t size = 0;
-
-	CHECK(file != NULL);
-	if (file) {
-		size = fread(text, 1, sizeof(text) - 1, file);
-		fclose(file);
-	}
-	text[size] = 0;
-	return text;
-}
-
-static void say(const char *words)
-{
-	fi_log(&unit, FI_LOG_WARN, FI_LOG_EP_DATA, "func", 42, "%s %d\n", words, 7);
-}
+#define PROGRAM "log"
+#include "log.h"
 
 /* Whether `line` is what `say` makes of `words` in the process `pid`. */
 static int is_line(const char *line, pid_t pid, const char *words)
@@ -259,132 +191,6 @@ static void whole_lines(void)
 	CHECK(count == 4 * 500);
 }
 
-/* What the imported callbacks heard. */
-static volatile int asked, ready_asked, heard, heard_core;
-static char last[8192];
-
-static int my_enabled(const struct fi_provider *prov, enum fi_log_level level, enum fi_log_subsys subsys, uint64_t flags)
-{
-	(void)prov, (void)level, (void)flags;
-	asked++;
-	return subsys == FI_LOG_MR || subsys == FI_LOG_CORE;
-}
-
-static int my_ready(const struct fi_provider *prov, enum fi_log_level level, enum fi_log_subsys subsys, uint64_t flags,
-		    uint64_t *showtime)
-{
-	(void)prov, (void)level, (void)subsys, (void)flags;
-	ready_asked++;
-	*showtime = 77;
-	return 1;
-}
-
-static void my_log(const struct fi_provider *prov, enum fi_log_level level, enum fi_log_subsys subsys, const char *func,
-		   int line, const char *msg)
-{
-	heard++;
-	if (!strcmp(prov->name, "core"))
-		heard_core++;
-	else
-		snprintf(last, sizeof(last), "%s %d %d %s %d %s", prov->name, level, subsys, func, line, msg);
-}
-
-static void import(void)
-{
-	struct fi_ops_log ops = { .enabled = my_enabled, .ready = my_ready, .log = my_log };
-	struct fid_logging log = { .ops = &ops };
-	struct fi_info *info = NULL;
-	struct fid *fid;
-	uint64_t showtime = 0;
-
-	redirect(2, "log");
-	CHECK(fi_import_log(FI_VERSION(1, 13), 0, &log) == 0);
-	start();
-	CHECK(fi_log_enabled(&unit, FI_LOG_WARN, FI_LOG_MR) && !fi_log_enabled(&unit, FI_LOG_WARN, FI_LOG_AV));
-	CHECK(asked >= 2);
-	CHECK(fi_log_ready(&unit, FI_LOG_WARN, FI_LOG_AV, &showtime) && showtime == 77 && ready_asked == 1);
-	fi_log(&unit, FI_LOG_TRACE, FI_LOG_MR, "func", 9, "%d %s\n", 1, "two");
-	CHECK(!strcmp(last, "unit 1 8 func 9 1 two\n"));
-	heard_core = 0;
-	if (fi_getinfo(FI_VERSION(1, 13), NULL, NULL, 0, NULL, &info) == 0)
-		fi_freeinfo(info);
-	CHECK(heard_core > 0);
-	CHECK(fi_open(FI_VERSION(1, 13), "logging", NULL, 0, 0, &fid, NULL) == -FI_EALREADY);
-	CHECK(!strstr(content("log"), "libfabric:"));
-
-	CHECK(fi_close(&log.fid) == 0);
-	heard = 0;
-	CHECK(!fi_log_enabled(&unit, FI_LOG_WARN, FI_LOG_MR));
-	say("to the default");
-	CHECK(heard == 0 && strstr(content("log"), "to the default 7"));
-	CHECK(fi_open(FI_VERSION(1, 13), "logging", NULL, 0, 0, &fid, NULL) == 0 && fi_close(fid) == 0);
-}
-
-static void partial_import(void)
-{
-	struct fi_ops_log ops = { .log = my_log };
-	struct fid_logging log = { .ops = &ops };
-
-	setenv("FI_LOG_LEVEL", "warn", 1);
-	redirect(2, "log");
-	start();
-	CHECK(fi_import_log(FI_VERSION(1, 13), 0, &log) == 0);
-	CHECK(fi_log_enabled(&unit, FI_LOG_WARN, FI_LOG_AV) && !fi_log_enabled(&unit, FI_LOG_TRACE, FI_LOG_AV));
-	say("heard");
-	CHECK(heard == 1 && strstr(last, "heard 7"));
-	CHECK(fi_close(&log.fid) == 0);
-}
-
-static void bad_imports(void)
-{
-	struct fi_ops_log ops = { .size = sizeof(ops), .log = my_log };
-	struct fid_logging log = { .fid = { .fclass = FI_CLASS_LOG }, .ops = &ops };
-	struct fid *fid = NULL;
-
-	CHECK(fi_open(FI_VERSION(1, 12), "logging", NULL, 0, 0, &fid, NULL) == -FI_EINVAL);
-	CHECK(fi_open(FI_VERSION(1, 13), "logging", &ops, sizeof(ops), 0, &fid, NULL) == -FI_EINVAL);
-	CHECK(fi_open(FI_VERSION(1, 13), "logging", NULL, 0, 1, &fid, NULL) == -FI_EBADFLAGS);
-	CHECK(fid == NULL);
-	CHECK(fi_open(FI_VERSION(1, 13), "LogGing", NULL, 0, 0, &fid, &ops) == 0);
-	CHECK(fid && fid->fclass == FI_CLASS_LOG && fid->context == &ops);
-	CHECK(fi_import_fid(fid, &log.fid, 1) == -FI_EINVAL);
-	log.fid.fclass = FI_CLASS_CQ;
-	CHECK(fi_import_fid(fid, &log.fid, 0) == -FI_EINVAL);
-	log.fid.fclass = FI_CLASS_LOG;
-	ops.size = sizeof(size_t);
-	CHECK(fi_import_fid(fid, &log.fid, 0) == -FI_EINVAL);
-	CHECK(fid->ops->control(fid, 0, NULL) == -FI_ENOSYS);
-	CHECK(fi_close(fid) == 0);
-}
-
-static volatile int stop;
-
-static void *talk(void *arg)
-{
-	while (!stop)
-		say(arg);
-	return NULL;
-}
-
-/* Callbacks come and go while other threads log. */
-static void import_under_way(void)
-{
-	struct fi_ops_log ops = { .log = my_log };
-	struct fid_logging log = { .ops = &ops };
-	pthread_t thread;
-	int i;
-
-	redirect(2, "/dev/null");
-	start();
-	CHECK(pthread_create(&thread, NULL, talk, "busy") == 0);
-	for (i = 0; i < 5000; i++) {
-		CHECK(fi_import_log(FI_VERSION(1, 13), 0, &log) == 0);
-		CHECK(fi_close(&log.fid) == 0);
-	}
-	stop = 1;
-	pthread_join(thread, NULL);
-}
-
 static void strict_pid_after_fork(void)
 {
 	int status;
@@ -437,9 +243,6 @@ static void strict_odd_arguments(void)
 {
 	struct fi_provider nameless = { .version = 1 };
 	uint64_t showtime = 0;
-	struct fid *fid;
-	struct fi_ops_log ops = { .size = sizeof(ops) };
-	struct fid_logging log = { .fid = { .fclass = FI_CLASS_LOG }, .ops = &ops };
 
 	setenv("FI_LOG_LEVEL", "debug", 1);
 	redirect(2, "log");
@@ -454,12 +257,6 @@ static void strict_odd_arguments(void)
 	content("log");
 	CHECK(strstr(text, "::core:mr:(null)():1<warn> from the core\n"));
 	CHECK(strstr(text, "::(null):unknown:func():1<unknown> odd\n"));
-
-	CHECK(fi_open(FI_VERSION(1, 13), "logging", NULL, 0, 0, NULL, NULL) == -FI_EINVAL);
-	CHECK(fi_open(FI_VERSION(1, 13), "logging", NULL, 0, 0, &fid, NULL) == 0);
-	CHECK(fi_import_fid(fid, NULL, 0) == -FI_EINVAL);
-	log.ops = NULL;
-	CHECK(fi_import_fid(fid, &log.fid, 0) == -FI_EINVAL);
 }
 
 static void strict_says_what_is_wrong(void)
@@ -477,70 +274,14 @@ static void strict_says_what_is_wrong(void)
 	CHECK(strstr(text, "FI_LOG_LOCATION_MODE=rw"));
 }
 
-/* Closing an import that another has replaced leaves the other in place. */
-static void strict_last_import_stays(void)
-{
-	struct fi_ops_log ops1 = { .size = sizeof(ops1) }, ops2 = { .size = sizeof(ops2), .log = my_log };
-	struct fid_logging one = { .fid = { .fclass = FI_CLASS_LOG }, .ops = &ops1 };
-	struct fid_logging two = { .fid = { .fclass = FI_CLASS_LOG }, .ops = &ops2 };
-	struct fid *fid;
-
-	redirect(2, "log");
-	CHECK(fi_open(FI_VERSION(1, 13), "logging", NULL, 0, 0, &fid, NULL) == 0);
-	CHECK(fi_import_fid(fid, &one.fid, 0) == 0);
-	CHECK(fi_import_fid(fid, &two.fid, 0) == 0);
-	CHECK(fi_close(&one.fid) == 0);
-	say("heard");
-	CHECK(heard == 1 && !strstr(content("log"), "heard"));
-	CHECK(fi_close(&two.fid) == 0);
-	say("not heard");
-	CHECK(heard == 1 && strstr(content("log"), "not heard 7"));
-}
-
-/* Runs a case in a child, in a fresh folder; a crash or a minute without an end is a failure. */
-static int run(const char *name, void (*body)(void))
-{
-	const char *work = getenv("WORK") ? getenv("WORK") : ".";
-	char folder[4096], command[4200];
-	int status = -1;
-	pid_t child;
-
-	snprintf(folder, sizeof(folder), "%s/log-XXXXXX", work);
-	if (!mkdtemp(folder)) {
-		printf("FAIL log/%s: no folder\n", name);
-		return 1;
-	}
-	fflush(stdout);
-	child = fork();
-	if (child == 0) {
-		alarm(300);
-		CHECK(chdir(folder) == 0);
-		body();
-		fflush(stdout);
-		_exit(failed);
-	}
-	if (child > 0 && waitpid(child, &status, 0) == child && status == 0)
-		printf("ok log/%s\n", name);
-	else if (WIFSIGNALED(status))
-		printf("FAIL log/%s: ended by signal %d\n", name, WTERMSIG(status));
-	else
-		printf("FAIL log/%s: see above\n", name);
-	snprintf(command, sizeof(command), "rm -rf '%s'", folder);
-	return (system(command) != 0) | (status != 0);
-}
-
 int main(int argc, char **argv)
 {
 	static const struct { const char *word; int on; } levels[] = {
 		{ "warn", 1 }, { "Trace", 2 }, { "info", 3 }, { "DEBUG", 4 }, { "nonsense", 1 },
 	};
-	int strict = argc == 2 && !strcmp(argv[1], "--strict"), bad = 0;
+	int strict = strict_asked(argc, argv), bad = 0;
 	size_t i;
 
-	if (argc > 2 || (argc == 2 && !strict)) {
-		fprintf(stderr, "usage: log [--strict]\n");
-		return 2;
-	}
 	bad += run("silent-unless-asked", silent_unless_asked);
 	bad += run("line-format", line_format);
 	for (i = 0; i < sizeof(levels) / sizeof(levels[0]); i++) {
@@ -559,17 +300,12 @@ int main(int argc, char **argv)
 	bad += run("to-folder", to_folder);
 	bad += run("never-overwrites", never_overwrites);
 	bad += run("whole-lines", whole_lines);
-	bad += run("import", import);
-	bad += run("partial-import", partial_import);
-	bad += run("bad-imports", bad_imports);
-	bad += run("import-under-way", import_under_way);
 	if (strict) {
 		bad += run("strict-pid-after-fork", strict_pid_after_fork);
 		bad += run("strict-long-message", strict_long_message);
 		bad += run("strict-errno", strict_errno);
 		bad += run("strict-odd-arguments", strict_odd_arguments);
 		bad += run("strict-says-what-is-wrong", strict_says_what_is_wrong);
-		bad += run("strict-last-import-stays", strict_last_import_stays);
 	}
 	return bad != 0;
 }
