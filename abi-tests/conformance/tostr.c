@@ -1,18 +1,11 @@
 /*
  * fi_tostr(3): the text of filled values of every datatype: every bit of a set, every value of an enum and beyond,
- * every address format, and all of them cut short. Prints the same on every libfabric.so.1.
- *
- * Addresses of our own objects differ from run to run, so they are shown as <ptr>.
+ * attributes, objects and infos, and all of them cut short. Prints the same on every libfabric.so.1. The texts of addresses
+ * are tostr_addresses.c's.
  */
-#include <arpa/inet.h>
 #include <netinet/in.h>
 #include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include <rdma/fabric.h>
 #include <rdma/fi_atomic.h>
 #include <rdma/fi_collective.h>
 #include <rdma/fi_domain.h>
@@ -20,29 +13,12 @@
 #include <rdma/fi_eq.h>
 #include <rdma/fi_trigger.h>
 
+#include "tostr.h"
+
 #define TEXT_MAX 8192
 
 /* Any number will do where a pointer is shown and never followed. */
 #define MARK(n) ((void *)(uintptr_t)(n))
-
-/* Prints a text with one pointer hidden. */
-static void show(const char *label, const char *text, const void *hidden)
-{
-	char name[32];
-	const char *at;
-
-	if (!text) {
-		printf("%s: NULL\n", label);
-		return;
-	}
-	printf("%s: <<", label);
-	snprintf(name, sizeof name, "%p", hidden);
-	while (hidden && (at = strstr(text, name))) {
-		printf("%.*s<ptr>", (int)(at - text), text);
-		text = at + strlen(name);
-	}
-	printf("%s>>\n", text);
-}
 
 static void show_all(const char *label, const void *data, enum fi_type type, const void *hidden)
 {
@@ -424,92 +400,6 @@ static void objects(void)
 
 /* --- infos ------------------------------------------------------------------------------------------------------ */
 
-static const struct { const char *name; uint32_t format; } formats[] = {
-	{ "FI_FORMAT_UNSPEC", FI_FORMAT_UNSPEC }, { "FI_SOCKADDR", FI_SOCKADDR },
-	{ "FI_SOCKADDR_IN", FI_SOCKADDR_IN }, { "FI_SOCKADDR_IN6", FI_SOCKADDR_IN6 },
-	{ "FI_SOCKADDR_IB", FI_SOCKADDR_IB }, { "FI_ADDR_PSMX", FI_ADDR_PSMX },
-	{ "FI_ADDR_GNI", FI_ADDR_GNI }, { "FI_ADDR_BGQ", FI_ADDR_BGQ }, { "FI_ADDR_MLX", FI_ADDR_MLX },
-	{ "FI_ADDR_STR", FI_ADDR_STR }, { "FI_ADDR_PSMX2", FI_ADDR_PSMX2 }, { "FI_ADDR_IB_UD", FI_ADDR_IB_UD },
-	{ "FI_ADDR_EFA", FI_ADDR_EFA }, { "FI_ADDR_PSMX3", FI_ADDR_PSMX3 }, { "FI_ADDR_OPX", FI_ADDR_OPX },
-	{ "FI_ADDR_CXI", FI_ADDR_CXI }, { "FI_ADDR_UCX", FI_ADDR_UCX }, { "FI_SOCKADDR_IP", FI_SOCKADDR_IP },
-	{ "one beyond", FI_SOCKADDR_IP + 1 }, { "far beyond", UINT32_MAX },
-};
-
-/* Only the line with the address. */
-static void show_address(const char *label, struct fi_info *info)
-{
-	char *at = strstr(fi_tostr(info, FI_TYPE_INFO), "src_addr: ");
-	char *end = at ? strchr(at, '\n') : NULL;
-
-	if (end)
-		*end = 0;
-	show(label, at, info->src_addr);
-}
-
-static void addresses(void)
-{
-	static const uint16_t families[] = { 0, AF_UNIX, AF_INET, AF_INET6, 27 };
-	static const char *const ips[] = {
-		"::", "::1", "::2:0", "::1.2.3.4", "::ffff:1.2.3.4", "::fffe:1.2.3.4", "fe80::1", "1::", "1:0:2:3:4:5:6:7",
-		"1:0:0:2:0:0:0:3", "1:0:0:2:3:0:0:4", "0:0:1::", "2001:db8::ff00:42:8329", "::1:0:0:0", "64:ff9b::1.2.3.4",
-		"ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", "0:0:0:0:1::",
-	};
-	uint64_t room[16];
-	uint8_t *bytes = (uint8_t *)room;
-	struct sockaddr_in6 *sin6 = (struct sockaddr_in6 *)room;
-	struct sockaddr_in *sin = (struct sockaddr_in *)room;
-	struct fi_info *info = fi_allocinfo();
-	char label[128];
-	size_t f, a, i;
-
-	info->src_addr = room;
-	info->src_addrlen = sizeof room;
-	for (f = 0; f < sizeof formats / sizeof formats[0]; f++) {
-		info->addr_format = formats[f].format;
-		for (a = 0; a < sizeof families / sizeof families[0]; a++) {
-			for (i = 0; i < sizeof room; i++)
-				bytes[i] = (uint8_t)(i + 33);
-			bytes[60] = 0;
-			if (families[a])
-				memcpy(bytes, &families[a], sizeof families[a]);
-			snprintf(label, sizeof label, "%s family %u", formats[f].name, families[a]);
-			show_address(label, info);
-		}
-		memset(room, 0, sizeof room);
-		snprintf(label, sizeof label, "%s of zeros", formats[f].name);
-		show_address(label, info);
-		memset(room, 0xff, sizeof room);
-		bytes[100] = 0;
-		snprintf(label, sizeof label, "%s of ones", formats[f].name);
-		show_address(label, info);
-		info->src_addr = NULL;
-		snprintf(label, sizeof label, "%s of nothing", formats[f].name);
-		show_address(label, info);
-		info->src_addr = room;
-	}
-
-	memset(room, 0, sizeof room);
-	info->addr_format = FI_SOCKADDR_IN6;
-	sin6->sin6_family = AF_INET6;
-	sin6->sin6_port = htons(65535);
-	for (i = 0; i < sizeof ips / sizeof ips[0]; i++) {
-		inet_pton(AF_INET6, ips[i], &sin6->sin6_addr);
-		show_address(ips[i], info);
-	}
-	memset(room, 0, sizeof room);
-	info->addr_format = FI_SOCKADDR_IN;
-	sin->sin_family = AF_INET;
-	sin->sin_port = htons(7471);
-	inet_pton(AF_INET, "192.0.2.200", &sin->sin_addr);
-	show_address("IPv4", info);
-	info->addr_format = FI_ADDR_STR;
-	strcpy((char *)room, "fi_shm://4711");
-	show_address("string", info);
-
-	info->src_addr = NULL;
-	fi_freeinfo(info);
-}
-
 static void infos(void)
 {
 	struct fi_ops none = { .size = sizeof none };
@@ -569,7 +459,6 @@ int main(void)
 	attributes();
 	open_attributes();
 	objects();
-	addresses();
 	infos();
 	return 0;
 }
