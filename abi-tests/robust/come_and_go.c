@@ -11,12 +11,11 @@
 #include "numbered.h"
 
 #define MOST 4           /* processes */
+#include "slots.h"
+
 #define NUMBERS 16384    /* messages of a guest to a host */
 #define MESSAGE 50000
 #define POSTED 6         /* receives of a host: tagged ones for each guest, and as many for all that is not tagged */
-#define SLOTS 6          /* what a guest writes at a host */
-#define PLACES 1024      /* where slots may lie */
-#define SLOT 20000
 #define AT_ONCE 24
 #define NOBODYS_TAG 99
 
@@ -42,19 +41,6 @@ struct op {
 	char *buf;
 };
 
-/*
- * What a slot at a host holds: `known` once an operation of this life has ended after which nothing else was begun. What a
- * life has begun may still be done when the next one writes, for there is no order between endpoints: so a slot lies
- * elsewhere from then on if it is not `there`, written for certain, when the guest is closed. It is when a write has ended
- * that promises so, or a read that the same life began after it.
- */
-struct slot {
-	uint64_t pattern;
-	size_t len;
-	bool known, busy, there;
-	unsigned place;
-};
-
 static struct wish wish;
 static struct base base;
 static struct end host, guest;
@@ -63,8 +49,6 @@ static fi_addr_t host_addr[MOST], guest_addr[MOST];
 static char (*area)[PLACES][SLOT];
 static uint64_t counter[MOST];
 static struct op receives[MOST + 1][POSTED], host_ops[AT_ONCE], guest_ops[AT_ONCE];
-static struct slot slot[MOST][SLOTS];
-static unsigned places[MOST];
 static uint32_t next_number[MOST];
 static unsigned char came[MOST][NUMBERS];
 static unsigned lives, cancelled, too_late, broken;
@@ -130,15 +114,12 @@ static void ended_one(void *context, int error, size_t len)
 	case WRITE:
 		if (error)
 			DIE("a write failed: %s", fi_strerror(error));
-		*at = (struct slot) { op->pattern, op->len, true, false, op->promises, at->place };
+		slot_written(at, op->pattern, op->len, op->promises);
 		break;
 	case READ:
 		if (error)
 			DIE("a read failed: %s", fi_strerror(error));
-		at->busy = false;
-		if (at->known && !holds(op->buf, op->len < at->len ? op->len : at->len, at->pattern))
-			DIE("slot %d at %d does not hold what was written last", op->slot, op->peer);
-		at->there = true;
+		slot_read(at, op->buf, op->len);
 		break;
 	case ADD:
 		if (error)
@@ -180,13 +161,6 @@ static void come(void)
 	}
 }
 
-static unsigned fresh_place(int host_of)
-{
-	if (places[host_of] == PLACES)
-		DIE("too many places");
-	return places[host_of]++;
-}
-
 /* Where a slot is in a host's memory. */
 static uint64_t lies_at(int host_of, const struct slot *at)
 {
@@ -205,10 +179,10 @@ static uint64_t begin_of(const void *memory)
 	return base.info->domain_attr->mr_mode & FI_MR_VIRT_ADDR ? (uintptr_t) memory : 0;
 }
 
-/* Whatever is under way: what a slot holds is then not known until it is written again. */
+/* Whatever is under way. */
 static void go(void)
 {
-	int i, k;
+	int i;
 
 	if (rnd() % 3 == 0)
 		progress();
@@ -217,14 +191,7 @@ static void go(void)
 		free(guest_ops[i].buf);
 		guest_ops[i].buf = NULL;
 	}
-	for (i = 0; i < processes; i++)
-		for (k = 0; k < SLOTS; k++) {
-			slot[i][k].known &= slot[i][k].there && !slot[i][k].busy;
-			if (!slot[i][k].there)
-				slot[i][k].place = fresh_place(i);
-			slot[i][k].there = true;
-			slot[i][k].busy = false;
-		}
+	writer_is_gone();
 }
 
 /* ---- beginnings ---- */
@@ -301,7 +268,7 @@ static void use_slot(struct op *op)
 		struct fi_rma_iov there = { where, op->len, shared->area_key[op->peer] };
 		struct fi_msg_rma msg = { &iov, NULL, 1, host_addr[op->peer], &there, 1, op, 0 };
 
-		at->known = at->there = false;
+		slot_changes(at);
 		op->pattern = rnd();
 		op->kind = WRITE;
 		scramble(op->buf, op->len, op->pattern);
@@ -415,9 +382,7 @@ static void open_all(void)
 			receives[i][k].buf = malloc(MESSAGE);
 			post_receive(&receives[i][k]);
 		}
-	for (i = 0; i < processes; i++)
-		for (k = 0; k < SLOTS; k++)
-			slot[i][k] = (struct slot) { .there = true, .place = fresh_place(i) };
+	begin_slots();
 	meet();
 	for (i = 0; i < processes; i++) {
 		name = chosen_name(&base, (unsigned) i);
