@@ -232,7 +232,7 @@ void meet(struct bed *bed, int pipe);
 /* `meet` when one has posted the receive of what the other is about to send, if it were lost otherwise. */
 void meet_posted(struct bed *bed, int pipe);
 
-/* ---- transfers ---- */
+/* ---- transfers (waits.c) ---- */
 
 long now_ms(void);
 /* A context for an operation: big enough for every mode. */
@@ -286,7 +286,7 @@ long mismatch(const void *buf, size_t len, unsigned seed);
 /* One message from one side to another, expected or not, to keep later cases honest. */
 void ping(struct bed *bed, int from, int to);
 
-/* ---- threads ---- */
+/* ---- threads (waits.c) ---- */
 
 struct thread_call {
 	void *(*body)(void *);
