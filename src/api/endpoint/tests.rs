@@ -6,7 +6,7 @@ use crate::api::av::{Av, AvAttr};
 use crate::api::cq::Cq;
 use crate::api::domain::Fabric;
 use crate::api::info::model::DomainAttr;
-use crate::engine::port::{Body, Exposed, ExposedName, Get, Limits, Notice, Push, Remote, Sink, Token};
+use crate::engine::port::{Body, Exposed, ExposedName, Get, Limits, Notice, Push, Remote, Sink, Token, Transport};
 use crate::engine::wire::Header;
 use crate::transport::tests::loopback::LIMITS;
 use core::sync::atomic::{AtomicBool, Ordering};
