@@ -14,9 +14,10 @@ use std::time::{Duration, Instant};
 /// Shorter copies say little: the clock takes as long as some lines, and where no cache is shared the first lines as
 /// long as many more.
 const TIMED_FROM: usize = 4 << 10;
-/// One copy in so many is timed; of slow ones more, as hardly any go through the ring then.
-const TIMED_EACH: u8 = 16;
-const TIMED_EACH_SLOW: u8 = 4;
+/// One copy in so many is timed; of slow ones more, as hardly any go through the ring then. Both are prime, as
+/// otherwise it would always be the same part of a message of two, three or four parts, which do not take the same time.
+const TIMED_EACH: u8 = 17;
+const TIMED_EACH_SLOW: u8 = 5;
 
 /// The border of a speed class, in picoseconds for a byte, in and out, where the kernel keeps its usual pace. A class
 /// is entered below `enter` and left only above `leave`, so that noise does not make it change to and fro.
