@@ -43,19 +43,23 @@ impl Core {
     fn may_offer(&self, send: &Send) -> bool {
         let len = send.body.len();
         let limits = self.limits_to(send.to);
-        let fits = len > limits.eager_if_fetched && len <= limits.gets_at_once;
+        let fits = len > limits.eager_if_fetched && limits.gets_at_once > 0;
         if !fits || send.inject || send.fence || self.outgoing.len() >= Id::SHORT_MAX {
             return false;
         }
         let is_clear =
             |peer: &&super::peer::Peer| peer.queue.is_empty() && !peer.is_off_fast_path() && peer.is_to_fetch();
         let peer = self.peers.get(send.to as usize).filter(is_clear);
-        peer.is_some_and(|peer| (peer.unfinished as usize) < self.config.in_flight)
+        peer.is_some_and(|peer| {
+            let is_got_at_once = len <= limits.gets_at_once || peer.crossing;
+            is_got_at_once && (peer.unfinished as usize) < self.config.in_flight
+        })
     }
 
-    /// Whether a matched offer of this length waits for the end of the poll.
-    pub(super) fn may_fetch_after_poll(&self, total: usize) -> bool {
-        (1..=self.limits.gets_at_once).contains(&total)
+    /// Whether a matched offer of this length is fetched at the end of the poll, by one call.
+    pub(super) fn may_fetch_after_poll(&self, from: PeerId, total: usize) -> bool {
+        let is_short = (1..=self.limits.gets_at_once).contains(&total);
+        is_short || total > 0 && self.is_fetched_alone(from)
     }
 
     /// The matched offers become messages like any others.

@@ -197,7 +197,9 @@ impl<T: Transport> Engine<T> {
                 continue;
             };
             let (from, len) = (get.from, get.len);
-            let token = (!get.now && !self.core.is_fetched_alone(owner, from)).then(|| owner.token());
+            let is_message = matches!(owner, GetOwner::Message(_));
+            let is_alone = get.now || is_message && self.core.is_fetched_alone(from);
+            let token = (!is_alone).then(|| owner.token());
             match self.transport.get(from, &get.remote, &get.into, 0, len, token) {
                 Get::Done => self.core.get_finished(owner, Ok(()), report),
                 Get::Later => {}

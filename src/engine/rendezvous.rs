@@ -92,7 +92,7 @@ impl Core {
         self.note_crossing(from);
         let matched = self.take_post(kind(header), from, tag(header), total);
         match (matched, remote) {
-            (Some(matched), Some(remote)) if self.may_fetch_after_poll(total) => {
+            (Some(matched), Some(remote)) if self.may_fetch_after_poll(from, total) => {
                 self.matched_offers.push_back(MatchedOffer {
                     from,
                     header: *header,
@@ -218,9 +218,9 @@ impl Core {
 
     /// Whether a message is fetched without a token, so that the transport copies it alone, within the call: its sender
     /// has ours to fetch, and would not help. Only for transports whose gets can be over when `get` returns.
-    pub(super) fn is_fetched_alone(&self, owner: GetOwner, from: PeerId) -> bool {
+    pub(super) fn is_fetched_alone(&self, from: PeerId) -> bool {
         let crosses = self.peers.get(from as usize).is_some_and(|peer| peer.crossing);
-        crosses && matches!(owner, GetOwner::Message(_)) && self.limits_to(from).gets_at_once > 0
+        crosses && self.limits_to(from).gets_at_once > 0
     }
 
     /// The get for a message is over.
