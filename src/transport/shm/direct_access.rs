@@ -348,13 +348,6 @@ impl Outbound {
         copied.is_ok_and(|copied| copied == len)
     }
 
-    /// Whether direct access may overtake all that the peer has not read.
-    #[inline(always)]
-    pub(super) fn may_go_ahead(&self) -> bool {
-        // SYNC POINT seen: acquire.
-        self.lane.seen().load(Ordering::Acquire) >= self.ordered_until && self.is_heard()
-    }
-
     /// The peer was just seen alive. Also tells the peer, before the first visit, that marks must be looked at.
     pub(super) fn note_alive(&mut self) {
         self.header.direct_access().store(1, Ordering::Relaxed);

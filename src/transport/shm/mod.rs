@@ -47,6 +47,7 @@ mod layout;
 mod mapped_region;
 mod name;
 mod outbound;
+mod passing;
 mod peers;
 mod proof;
 mod reaching;
@@ -67,7 +68,7 @@ use crate::engine::port::{
     self, Body, Contact, Exposed, ExposedName, Limits, Local, Notice, PeerId, Push, Recall, Remote, Sink, Token,
     Transport,
 };
-use crate::engine::wire::Header;
+use crate::engine::wire::{Header, Packet};
 use crate::sys::clock;
 use crate::util::regions::{Regions, Rights};
 use crate::util::user::{UserBuf, UserIov};
@@ -194,8 +195,14 @@ impl Transport for ShmTransport {
                 Err(push) => return push,
             },
         };
+        let before = out.requested();
         match out.push(header, body, polls) {
-            Written::Done => Push::Done,
+            Written::Done => {
+                if header.packet == Packet::Read {
+                    out.last_reads.pushed(before, out.requested());
+                }
+                Push::Done
+            }
             sent => self.push_failed(to, sent),
         }
     }
@@ -318,7 +325,7 @@ impl Transport for ShmTransport {
         let found = self.direct_path(to).and_then(|out| {
             let range = out.copyable_now(part, access)?;
             // A short operation that may not overtake what is unread goes as a packet behind it.
-            let is_free = out.may_go_ahead() || part.len >= bulk && out.wait_until_read();
+            let is_free = out.may_pass(access) || part.len >= bulk && out.wait_until_read(access);
             is_free.then(|| (range, out.is_asleep()))
         });
         let Some((range, asleep)) = found else {

@@ -186,6 +186,7 @@ impl Outbound {
         left.iter()
             .for_each(|(form, header, body)| self.put_back(*form, *header, body));
         self.ordered_until = seen;
+        self.last_reads.forget();
         done
     }
 

@@ -26,6 +26,13 @@ pub(in super::super) struct Said {
     positions: [u64; PARTS],
 }
 
+impl Said {
+    #[inline(always)]
+    pub(in super::super) fn parts(&self) -> u64 {
+        self.parts
+    }
+}
+
 /// Whether such a packet may begin a turn: it answers another, or is answered with one turn.
 #[inline(always)]
 pub(in super::super) fn is_said(header: &wire::Header) -> bool {
@@ -124,8 +131,14 @@ impl Outbound {
     /// Whether the peer has read all that we have said.
     #[inline(always)]
     pub(in super::super) fn is_heard(&self) -> bool {
+        self.has_heard(self.said.parts)
+    }
+
+    /// The same as far as so many parts go.
+    #[inline(always)]
+    pub(in super::super) fn has_heard(&self, parts: u64) -> bool {
         // SYNC POINT heard: acquire.
-        self.said.parts == 0 || self.lane.heard().load(Ordering::Acquire) >= self.said.parts
+        parts == 0 || self.lane.heard().load(Ordering::Acquire) >= parts
     }
 
     /// Which parts of our last turn the peer has not read.
@@ -169,6 +182,7 @@ impl Outbound {
             dialogue.unsay(parts);
         }
         self.said = Said::default();
+        self.last_reads.forget();
     }
 }
 

@@ -20,6 +20,7 @@ use super::fill;
 use super::lane::{self, Lane, Rows, SMALL};
 use super::layout::{self, FileHeader};
 use super::name;
+use super::passing::LastReads;
 use super::proof::{PeerIdentity, Proof};
 use super::ring::{self, Cells, Form, Producer, Record, Slot};
 use super::ring_or_kernel::Choice;
@@ -74,6 +75,7 @@ pub(super) struct Outbound {
     /// The position behind the last record that direct access must not overtake. It may overtake answers, and requests
     /// for help (`dual_copy`), which change no memory by themselves.
     pub(super) ordered_until: u64,
+    pub(super) last_reads: LastReads,
     /// Where the two write by turns, once each has a lane in the other's file.
     pub(super) dialogue: Option<Arc<Dialogue>>,
     /// Our last turn of the dialogue, which direct access must not overtake either.
@@ -144,6 +146,7 @@ impl Outbound {
             enlarge_refused_at: None,
             blocked: None,
             ordered_until: 0,
+            last_reads: LastReads::default(),
             dialogue: None,
             said: Said::default(),
             idle_since: None,

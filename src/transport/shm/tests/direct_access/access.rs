@@ -100,7 +100,7 @@ fn the_kernel_waits_for_what_is_being_read() {
         });
         is_waiting.store(true, Ordering::Relaxed);
         let start = Instant::now();
-        while !out.wait_until_read() {
+        while !out.wait_until_read(Access::Write) {
             out.choice.not_waited = 0;
             assert!(start.elapsed() < PATIENCE, "never");
         }
@@ -230,6 +230,37 @@ fn nothing_passes_what_was_sent() {
         ));
         poll_until(&mut p.target, &mut kept, |kept| kept.packets.len() as u32 > round);
         assert_eq!(memory.byte(0).load(Ordering::Relaxed), 1);
+    }
+}
+
+/// Reads that the target has not read yet, in its ring or as a turn, are passed by reads, and by nothing else.
+#[test]
+fn reads_pass_reads() {
+    let memory = Memory::private();
+    let mut p = pair(memory.region(Rights::BOTH));
+    let mut bytes = vec![3; 20_000];
+    assert!(!write(&mut p.end, p.to, &part(0, 8), &mut [1; 8]));
+    let mut done = |end: &mut ShmTransport, access| {
+        end.peers.get_mut(p.to).unwrap().out.as_mut().unwrap().choice.not_waited = 9;
+        copy(end, p.to, &part(0, 20_000), &own(&mut bytes), access)
+    };
+    let ask = |end: &mut ShmTransport| push(end, p.to, &Header::new(Packet::Read, 1), &[]);
+    let lane = &p.end.peers.get(p.to).unwrap().out.as_ref().unwrap().lane;
+    lane.ring_speed().store(SpeedClass::Slow as u64, Ordering::Relaxed);
+    assert!(done(&mut p.end, Access::Write));
+    for read in 0..2 {
+        for _ in 0..=read {
+            ask(&mut p.end);
+            assert!(done(&mut p.end, Access::Read) && !done(&mut p.end, Access::Write));
+        }
+        push(&mut p.end, p.to, &header(1), &body(1));
+        assert!(!done(&mut p.end, Access::Read), "a message comes first");
+        ask(&mut p.end);
+        assert!(!done(&mut p.end, Access::Read), "still");
+        poll_until(&mut p.target, &mut Kept::default(), |kept| {
+            kept.packets.len() == read + 3
+        });
+        assert!(done(&mut p.end, Access::Write));
     }
 }
 

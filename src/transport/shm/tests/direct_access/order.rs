@@ -76,7 +76,10 @@ proptest! {
                     }
                 }
                 6 | 7 => drop(p.target.push(back, &header(kind), Body::Bytes(&body(kind)), None)),
-                8 => drop(p.end.push(p.to, &Header::new(Packet::Reply, 0), Body::Empty, None)),
+                8 => {
+                    let packet = if kind < 4 { Packet::Reply } else { Packet::Read };
+                    let _ = p.end.push(p.to, &Header::new(packet, 0), Body::Empty, None);
+                }
                 9 => {
                     let mut places = Vec::new();
                     let done = p.end.recall(p.to, |header, len| judge(header, len, &mut places)).unwrap_or(0);
@@ -103,7 +106,9 @@ proptest! {
                     p.end.poll(&mut sinks[1], 64);
                 }
             }
-            prop_assert!(!out(&p).may_go_ahead() || told.is_all_done() && !is_to_answer);
+            for may_access in [out(&p).may_go_ahead(), out(&p).may_pass(Access::Read)] {
+                prop_assert!(!may_access || told.is_all_done() && !is_to_answer);
+            }
         }
         p.target.flush();
         sinks[0].is_to_answer = false;

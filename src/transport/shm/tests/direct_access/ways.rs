@@ -43,6 +43,7 @@ fn private_memory_goes_in_packets_where_the_ring_is_quicker() {
             let sent = p.end.is_better_sent(p.to, Access::Write, len);
             assert_eq!(sent, len <= most, "{copies:?} {len}");
             // Nothing that is read has come from there yet.
+            p.end.polls += 1;
             assert_eq!(p.end.is_better_sent(p.to, Access::Read, len), len <= MAX_READ);
         }
     }
@@ -155,6 +156,7 @@ fn long_reads_are_asked_for_by_turns_where_those_are_quick() {
         }
         polling(&mut p);
         for len in lens {
+            p.end.polls += 1;
             assert_eq!(
                 p.end.is_better_sent(p.to, Access::Read, len),
                 len <= most,
@@ -163,13 +165,34 @@ fn long_reads_are_asked_for_by_turns_where_those_are_quick() {
         }
         // What is slow is tried now and then.
         polling(&mut p);
-        let tried = (0..70).filter(|_| p.end.is_better_sent(p.to, Access::Read, MAX_READ));
+        let tried = (0..70).filter(|_| {
+            p.end.polls += 1;
+            p.end.is_better_sent(p.to, Access::Read, MAX_READ)
+        });
         let tried = tried.count();
         assert!(tried > 0 && (tried == 70) == (most == MAX_READ), "{each} {tried}");
     }
     // The next is not asked for alone.
     push(&mut p.end, p.to, &header(1), &[]);
     assert!(!p.end.is_better_sent(p.to, Access::Read, MAX_WRITE));
+}
+
+/// However quick the ring is, its room is for so many answers as nobody takes before the next poll.
+#[test]
+fn between_two_polls_the_kernel_reads_what_the_answers_have_no_room_for() {
+    let memory = Memory::private();
+    let mut p = pair(memory.region(Rights::BOTH));
+    assert!(!write(&mut p.end, p.to, &part(0, 8), &mut [1; 8]));
+    p.end.config.stream = true;
+    for _ in 0..2 {
+        p.end.polls += 1;
+        let out = p.end.peers.get_mut(p.to).unwrap().out.as_mut().unwrap();
+        out.choice.seen_polling = 100;
+        let sent = (0..20).filter(|_| p.end.is_better_sent(p.to, Access::Read, MAX_WRITE));
+        assert_eq!(sent.count(), 16);
+        assert!(!p.end.is_better_sent(p.to, Access::Read, MAX_BODY));
+        assert!(p.end.is_better_sent(p.to, Access::Write, MAX_WRITE));
+    }
 }
 
 /// However quick the ring is, where they may be turns; of several parts only where those are very quick, unless the kernel
