@@ -119,8 +119,8 @@ pub(super) struct RemoteRange {
 }
 
 impl RegionCache {
-    /// Sets our mark; `place` is `mark_in_entry` or `IN_SEVERAL`. `fenced`: the kernel gives the owner no barrier over
-    /// us.
+    /// Sets our mark; `place` is `mark_in_entry` or `IN_SEVERAL`. `fenced`: the owner has the kernel run no barrier over
+    /// us, as it cannot or need not.
     #[inline(always)]
     fn enter<'a>(&mut self, mark: &'a AtomicU64, place: u64, fenced: bool) -> Marked<'a> {
         let marked = self.visits + place;
@@ -314,7 +314,8 @@ impl Outbound {
     /// Has the kernel copy some of it, if the region is still shown.
     pub(super) fn copy_some(&mut self, range: &RemoteRange, local: &UserIov, at: usize, len: usize) -> bool {
         let place = region_table::mark_in_entry(range.entry);
-        let marked = self.cache.enter(self.mark.word(), place, self.fence);
+        // Beside a call of the kernel a fence takes no time, and without it whoever closes the region had to call.
+        let marked = self.cache.enter(self.mark.word(), place, true);
         let copied =
             self.header.generation(range.entry) == range.generation && self.copy_stretch(range, local, at, len);
         marked.leave();
@@ -442,6 +443,9 @@ impl Outbound {
         }
         let file = backing::backing(pid, shown.addr, shown.len).map_err(|_| Unmapped::Failed)?;
         let file = file.filter(|file| file.writable || !write).ok_or(Unmapped::Private)?;
+        // SYNC POINT reach: the owner sees that it is mapped, or we see that it is hidden.
+        self.header.note_mapping(shown.entry);
+        fence(Ordering::SeqCst);
         let opened = file.open(pid, write).ok_or(Unmapped::Failed)?;
         let mapping = file.map(&opened, shown.len, write).map_err(|_| Unmapped::Failed)?;
         #[cfg(tsan)]

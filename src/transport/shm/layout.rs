@@ -35,7 +35,7 @@ use std::sync::Arc;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"lfab-shm");
 /// To be raised with every change of the layout here, in `lane` or `ring`.
-const LAYOUT: u64 = 19;
+const LAYOUT: u64 = 20;
 /// The version of the layout, and of what engines say to each other.
 const VERSION: u64 = LAYOUT << 16 | wire::VERSION as u64;
 
@@ -145,7 +145,7 @@ fn states_at() -> usize {
 
 /// The most regions in the table. Operations on others are sent to the owner.
 pub(super) const MAX_ENTRIES: usize = 4096;
-pub(super) const ENTRY_WORDS: usize = 6;
+pub(super) const ENTRY_WORDS: usize = 7;
 
 // A line for each region, of which `ENTRY_WORDS` words are used.
 fn table_at() -> usize {

@@ -33,6 +33,9 @@ const BASE: usize = 2;
 const ADDR: usize = 3;
 const LEN: usize = 4;
 const RIGHTS: usize = 5;
+/// Set by a peer that maps the region, and cleared for the next region of this entry. What none has mapped only the kernel
+/// copies.
+const MAPPED: usize = 6;
 
 // An access mark counts visits in steps of `VISIT`. What is added to it during a visit says to which entry.
 pub(super) const VISIT: u64 = 1 << 16;
@@ -79,6 +82,11 @@ impl FileHeader {
     #[inline(always)]
     pub(super) fn generation(&self, entry: usize) -> u64 {
         self.entry_word(entry, GENERATION).load(Ordering::Acquire)
+    }
+
+    /// Called by a peer that maps the region. It fences before it looks at the generation again.
+    pub(super) fn note_mapping(&self, entry: usize) {
+        self.entry_word(entry, MAPPED).store(1, Ordering::Relaxed);
     }
 
     /// Looks for a region by its key.
@@ -187,7 +195,11 @@ impl RegionTable {
         if self.header.direct_access().load(Ordering::Relaxed) == 0 {
             return true;
         }
-        barrier::everywhere();
+        // Whoever has the kernel copy fences by itself, as this call may take longer than registering the memory.
+        let is_mapped = |entry| self.header.entry_word(entry, MAPPED).load(Ordering::Relaxed) != 0;
+        if entry.is_none_or(is_mapped) {
+            barrier::everywhere();
+        }
         let start = Instant::now();
         (0..self.header.used()).all(|lane| match self.mark(lane) {
             Some(mark) if is_at(mark, entry) => self.waits_for(lane, mark, start, patience),
@@ -287,6 +299,9 @@ impl Entries {
         let Some(place) = known.or_else(|| self.free.pop()).or_else(|| self.fresh_entry(table)) else {
             return; // the table or the file system is full: peers have to ask the owner
         };
+        if known.is_none() {
+            table.header.entry_word(place.entry, MAPPED).store(0, Ordering::Relaxed);
+        }
         table
             .header
             .fill_entry(place.entry, place.generation, key, region, memory);
