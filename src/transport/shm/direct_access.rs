@@ -9,6 +9,7 @@
 //!
 //! Called by `ShmTransport` and `recall`. Knows nothing of operations: what is done in place is the caller's closure.
 
+use super::config::MAX_BODY;
 use super::layout::{FileHeader, MAX_ENTRIES};
 use super::mapped_region::{MappedPiece, MappedRegion};
 use super::outbound::Outbound;
@@ -49,7 +50,7 @@ struct CachedRegion {
     shown: Option<ShownRegion>,
     changes: u64,
     mapped: Option<MappedRegion>,
-    /// When to try again, if mapping failed for a reason that may pass.
+    /// When to try to map it, if that failed for a reason that may pass, or was put off.
     retry: Retry,
 }
 
@@ -57,7 +58,7 @@ impl CachedRegion {
     /// Whether the region is still shown, and not worth another try: its memory is private. For one that is not mapped.
     #[inline(always)]
     fn cannot_be_mapped(&self, header: &FileHeader) -> bool {
-        let shown = self.shown.filter(|_| !self.retry.was_refused());
+        let shown = self.shown.filter(|_| !self.retry.is_pending());
         shown.is_some_and(|shown| header.generation(shown.entry) == shown.generation)
     }
 
@@ -254,7 +255,7 @@ impl Outbound {
     #[inline(never)]
     fn find_elsewhere(&mut self, part: RemotePart, wanted: Rights) -> Option<MappedPiece> {
         if self.cache.get().is_none_or(|cached| cached.key != part.key) {
-            self.look_up(part.key);
+            self.look_up(part.key, part.len < MAX_BODY);
         }
         let cached = self.cache.get()?;
         let (Some(shown), Some(mapped)) = (cached.shown, &cached.mapped) else {
@@ -287,7 +288,7 @@ impl Outbound {
     /// The piece, if it is in a region that the kernel may copy from or to, whatever the peer has read.
     pub(super) fn copyable_now(&mut self, part: &RemotePart, access: Access) -> Option<RemoteRange> {
         if self.cache.get().is_none_or(|cached| cached.key != part.key) {
-            self.look_up(part.key);
+            self.look_up(part.key, false);
         }
         let shown = self.cache.get()?.shown?;
         let at = shown.offset(part, rights(access))?;
@@ -356,14 +357,14 @@ impl Outbound {
         self.cache.alive_check_at = self.cache.visits + VISIT * u64::from(ALIVE_CHECK_EVERY);
     }
 
-    /// Forgets the last region if it is stale; maps it now if that failed before and is due.
+    /// Forgets the last region if it is stale; maps it now if that failed before, or was put off, and is due.
     fn look_again(&mut self) {
         let Some(cached) = self.cache.get() else { return };
         if self.is_stale(cached) {
             return self.cache.forget(self.cache.last);
         }
-        let failed = cached.retry.was_refused() && cached.retry.is_due();
-        let Some(shown) = cached.shown.filter(|_| failed) else {
+        let is_due = cached.retry.is_pending() && cached.retry.is_due();
+        let Some(shown) = cached.shown.filter(|_| is_due) else {
             return;
         };
         let mapped = self.map(&shown);
@@ -389,9 +390,11 @@ impl Outbound {
         }
     }
 
-    /// Makes the region of this key the last used one, and looks it up in the peer's table if it is not known.
+    /// Makes the region of this key the last used one, and looks it up in the peer's table if it is not known. `map`: if
+    /// it is not known, it is mapped at once. Otherwise that waits for the second use: much memory is registered for one
+    /// long operation, and whether it can be mapped takes as long to find out as copying 16 KiB.
     #[cold]
-    fn look_up(&mut self, key: u64) {
+    fn look_up(&mut self, key: u64, map: bool) {
         if let Some(place) = self.cache.by_key.get(&key) {
             self.cache.last = *place;
             return;
@@ -400,7 +403,7 @@ impl Outbound {
         // Read before the table is: a region that is shown later changes the count.
         let changes = self.header.changes().load(Ordering::Acquire);
         let shown = self.header.find_entry(key);
-        let mapped = shown.map(|shown| self.map(&shown));
+        let mapped = shown.filter(|_| map).map(|shown| self.map(&shown));
         self.cache.last = self.cache.list.len();
         self.cache.by_key.insert(key, self.cache.last);
         let mut cached = CachedRegion {
@@ -408,7 +411,7 @@ impl Outbound {
             shown,
             changes,
             mapped: None,
-            retry: Retry::default(),
+            retry: if map { Retry::default() } else { Retry::put_off() },
         };
         if let Some(mapped) = mapped {
             cached.take(mapped);

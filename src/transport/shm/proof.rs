@@ -42,7 +42,7 @@ impl PeerIdentity {
     }
 }
 
-/// When to try again what was refused.
+/// When to try again what was refused, or was put off.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Retry {
     /// On the monotonic clock, in ms.
@@ -54,7 +54,13 @@ const FIRST_WAIT_MS: u64 = 1000;
 const LAST_WAIT_MS: u64 = 64_000;
 
 impl Retry {
-    pub(super) fn was_refused(self) -> bool {
+    /// Nothing was tried yet; it is due the next time.
+    pub(super) fn put_off() -> Retry {
+        Retry { at: 0, wait: 1 }
+    }
+
+    /// Whether it is to be tried again.
+    pub(super) fn is_pending(self) -> bool {
         self.wait != 0
     }
 

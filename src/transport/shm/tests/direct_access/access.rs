@@ -233,6 +233,20 @@ fn nothing_passes_what_was_sent() {
     }
 }
 
+/// Much memory is registered for one long operation, which goes another way before it is looked whether the memory can be
+/// mapped.
+#[test]
+fn a_region_is_mapped_for_a_short_use_or_the_second() {
+    for (len, mapped) in [(8, true), (MAX_BODY - 1, true), (MAX_BODY, false)] {
+        let memory = Memory::shared();
+        let mut p = pair(memory.region(Rights::BOTH));
+        let mut bytes = vec![7; len];
+        assert_eq!(write(&mut p.end, p.to, &part(0, len), &mut bytes), mapped, "{len}");
+        assert!(write(&mut p.end, p.to, &part(0, len), &mut bytes), "{len}");
+        assert_eq!(memory.byte(len - 1).load(Ordering::Relaxed), 7);
+    }
+}
+
 /// Reads that the target has not read yet, in its ring or as a turn, are passed by reads, and by nothing else.
 #[test]
 fn reads_pass_reads() {
@@ -330,6 +344,9 @@ fn a_target_that_does_nothing_is_reached() {
             Access::Read => read(end, to, &part(at, len), bytes),
             Access::Write => write(end, to, &part(at, len), bytes),
         };
+        if memory.file.is_some() {
+            assert!(read(&mut end, to, &part(0, 8), &mut [0; 8]));
+        }
         assert!(done(&mut end, 0, &mut back, Access::Read));
         assert_eq!(back[5], 5);
         assert!(done(&mut end, 100, &mut seven, Access::Write));
