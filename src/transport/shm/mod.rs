@@ -334,8 +334,11 @@ impl Transport for ShmTransport {
         // A sleeping target is not woken to help, and one that still helps with another copy is not waited for. What
         // fits a packet must be done when this returns, to keep its place among short operations.
         let long = part.len > MAX_BODY && part.len >= self.config.regions_together();
-        let together = long && !asleep && !self.is_copying_with(to);
-        if let Some(got) = together
+        let may_ask = long && !asleep && !self.is_copying_with(to);
+        if may_ask && self.crosses_copy_of(to) {
+            return self.copy_seen_by(to, |us| us.copy_by_kernel(to, access, &range, local));
+        }
+        if let Some(got) = may_ask
             .then(|| self.copy_together(to, &PeerMemory::Region(range), local, 0, part.len, token))
             .flatten()
         {

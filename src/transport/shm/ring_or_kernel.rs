@@ -58,6 +58,8 @@ pub(super) struct Choice {
     pub(super) seen_polling: u8,
     /// The number of polls before the last read that went as packets, and how many bytes such reads have asked for since.
     asked: (u64, usize),
+    /// How many copies are still taken to cross the peer's: see `dual_copy`.
+    pub(super) copies_cross: u8,
     /// How many operations are still not waited for, as the last wait was in vain.
     pub(super) not_waited: u8,
 }

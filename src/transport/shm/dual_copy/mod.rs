@@ -3,6 +3,7 @@
 //! - `asker`: the process that wants the copy. The receiver of a message, or the initiator of a read or write of a
 //!   region that cannot be mapped. It asks by a record in the peer's ring, and begins at the front without waiting.
 //! - `helper`: the peer. When it reads the request, it copies from the back.
+//! - `crossing`: when a region is copied alone, as the peer is at a copy of its own.
 //! - here: how the bytes are cut into pieces, and the two words of the helper's lane by which both agree.
 //!
 //! The asker writes the pieces that are left into one word; both take from it with a compare-and-swap. A helper that is
@@ -13,6 +14,7 @@
 //! The copies are system calls (`get`, `direct_access`). Called by `ShmTransport`'s `get`, `copy` and `poll`.
 
 mod asker;
+mod crossing;
 mod helper;
 
 use core::sync::atomic::{AtomicU64, Ordering};
