@@ -283,3 +283,44 @@ fn long_operations_are_not_sent_to_a_target_that_is_not_seen_to_poll() {
         stop.store(true, Ordering::Relaxed);
     });
 }
+
+/// Both copy at once: neither is asked to help, and each sees that the other is at it.
+#[test]
+fn a_copy_that_crosses_the_targets_asks_nobody() {
+    let memory = Memory::private();
+    let mut p = pair(memory.region(Rights::BOTH));
+    let (back, mut sink) = (p.target.peer(b"end").unwrap(), Kept::default());
+    push(&mut p.target, back, &Header::new(Packet::Credit, 0), &[]);
+    poll_until(&mut p.end, &mut sink, |sink| sink.packets.len() == 1);
+    let asked = |p: &mut Pair| {
+        let before = p.end.peers.get(p.to).unwrap().last_dual_copy;
+        assert!(copy(
+            &mut p.end,
+            p.to,
+            &part(0, 100_000),
+            &own(&mut vec![5; 100_000]),
+            Access::Write
+        ));
+        p.target.poll(&mut Kept::default(), 64);
+        p.end.peers.get(p.to).unwrap().last_dual_copy != before
+    };
+    assert!(asked(&mut p));
+    for (left, crosses) in [(7 << 32 | 1 << 16 | 2, true), (7 << 32 | 2 << 16 | 2, false), (1, true)] {
+        out(&p).lane.pieces().store(left, Ordering::Relaxed);
+        assert_eq!(asked(&mut p), !crosses, "{left:#x}");
+        out(&p).lane.pieces().store(0, Ordering::Relaxed);
+        let alone = core::iter::repeat_with(|| asked(&mut p)).take_while(|asked| !asked);
+        assert_eq!(alone.count(), if crosses { 7 } else { 0 }, "{left:#x}");
+    }
+    let to = p.to;
+    let shown = |end: &ShmTransport| {
+        let lane = end.peers.get(to).and_then(|peer| end.inbox.lane(peer.lane?)).unwrap();
+        lane.pieces().load(Ordering::Relaxed)
+    };
+    let mut seen = 0;
+    let got = p.end.copy_seen_by(to, |end| {
+        seen = shown(end);
+        port::Get::Done
+    });
+    assert_eq!((got, seen, shown(&p.end)), (port::Get::Done, 1, 0));
+}
