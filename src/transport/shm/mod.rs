@@ -220,15 +220,13 @@ impl Transport for ShmTransport {
     }
 
     fn is_sooner_sent(&mut self, to: PeerId, len: usize, crossing: bool) -> bool {
-        // What an endpoint offers to itself is copied once.
-        if self.is_itself(to) {
-            return false;
-        }
-        let (eager, polls) = (self.config.eager, self.polls);
+        let (own, eager, polls) = (self.own.instance, self.config.eager, self.polls);
         let out = self.peers.get_mut(to).and_then(|peer| peer.out.as_mut());
-        len <= eager && out.is_none_or(|out| out.is_sooner_sent(len, polls, crossing))
+        // What an endpoint offers to itself is copied once.
+        len <= eager && out.is_none_or(|out| out.instance() != own && out.is_sooner_sent(len, polls, crossing))
     }
 
+    #[inline(always)]
     fn is_itself(&self, peer: PeerId) -> bool {
         let out = self.peers.get(peer).and_then(|peer| peer.out.as_ref());
         out.is_some_and(|out| out.instance() == self.own.instance)
