@@ -31,10 +31,10 @@ const LEFT_ALONE: u8 = 64;
 const LOOKS_IN_VAIN: usize = 160;
 /// A wait ends after so many looks in any case, some hundred microseconds, as the peer may write anything.
 const LOOKS_AT_MOST: usize = 8192;
-/// The longest message that goes through the ring or by turns while the peer sends at the same time, and the longest
-/// that goes through the ring alone. Near, 16 KiB each way took 2.5 us so and 3.1 by the kernel, 32 KiB 4.5 and 4.2; far
+/// The longest message for which it pays to keep both sides busy, through the ring or by turns, where the peer sends at
+/// the same time, or where nothing else is sent. Near, 16 KiB each way took 2.5 us so and 3.1 by the kernel, 32 KiB 4.5 and 4.2; far
 /// 4.6 and 4.7, 6.1 and 5.8. One way and alone, 32 KiB take as long either way, and the kernel keeps one side busy only.
-const MAX_CROSSING: usize = 16 << 10;
+const WORTH_BOTH: usize = 16 << 10;
 /// Between two polls packets ask for so many bytes, then the kernel reads: nobody takes the answers meanwhile, and the
 /// peer has room for some of them only. Near, each of 300 reads of 64 KiB took 20 us if all went as packets, 5 us so.
 const MOST_ASKED: usize = 256 << 10;
@@ -207,11 +207,11 @@ impl Outbound {
     /// endpoint has been polled. `crossing`: both send at the same time, and both ways, each keeps both busy, where a
     /// fetch takes one.
     pub(super) fn is_sooner_sent(&mut self, len: usize, polls: u64, crossing: bool) -> bool {
-        if crossing && len > MAX_CROSSING {
+        if crossing && len > WORTH_BOTH {
             return false;
         }
         let is_alone = self.may_answer(polls);
-        if is_alone && self.may_be_turn_of_parts(len) {
+        if is_alone && self.has_room_for_turn(len, MAX_BODY) {
             // It would be a turn in any case. The borders of turns are such that one class does for all lengths
             // (`copy_speed`).
             let speed = self.dialogue_speed();
@@ -221,36 +221,33 @@ impl Outbound {
             }
             return is_quick_enough(speed, SpeedClass::BeatsFetchOf16K, &mut self.choice.trials_of_turns);
         }
+        if len > MAX_IN_RING {
+            return false;
+        }
         // Longer ones are quicker so only if there are several in a row, which none of the peer's cross.
-        if len > MAX_CROSSING && (is_alone || self.choice.trials_of_crossing.is_due()) {
+        if len > WORTH_BOTH && (is_alone || self.choice.trials_of_crossing.is_due()) {
             return false;
         }
         let speed = self.ring_speed();
-        len <= MAX_IN_RING && self.is_worth_a_packet(speed, quick_enough_for(len))
+        self.is_worth_a_packet(speed, quick_enough_for(len))
     }
 
-    /// Whether a message that may be a turn can be one of several parts. If only room is lacking, it is asked for.
-    fn may_be_turn_of_parts(&mut self, len: usize) -> bool {
+    /// Whether what may be a turn can be one, whose longest part is `part`. If only room is lacking, it is asked for.
+    fn has_room_for_turn(&mut self, len: usize, part: usize) -> bool {
         if len > LONGEST_TURN {
             return false;
         }
         if self.lacks_room_for(MAX_BODY) {
             self.wish_for_room();
         }
-        self.may_say(MAX_BODY)
+        self.may_say(part)
     }
 
     /// Whether a read or write of more than `MAX_BODY` bytes may be a turn. If only room is lacking for that, it is
     /// asked for. A read is answered in several parts, a write has several from `MAX_WRITE` on. `polls`: how often our
     /// endpoint has been polled.
     fn may_be_turn(&mut self, len: usize, polls: u64) -> bool {
-        if len > LONGEST_TURN || !self.may_answer(polls) {
-            return false;
-        }
-        if self.lacks_room_for(MAX_BODY) {
-            self.wish_for_room();
-        }
-        self.may_say(len.min(MAX_WRITE))
+        self.may_answer(polls) && self.has_room_for_turn(len, len.min(MAX_WRITE))
     }
 
     /// How quickly bodies go through our ring, as the peer has judged.
