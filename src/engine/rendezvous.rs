@@ -92,7 +92,7 @@ impl Core {
         self.note_crossing(from);
         let matched = self.take_post(kind(header), from, tag(header), total);
         match (matched, remote) {
-            (Some(matched), Some(remote)) if self.may_fetch_after_poll(from, total) => {
+            (Some(matched), Some(remote)) if self.is_got_at_once(from, total) => {
                 self.matched_offers.push_back(MatchedOffer {
                     from,
                     header: *header,
