@@ -13,11 +13,13 @@ use super::port::{Body, Get, NotDone, PeerId, Push, Transport};
 use super::state::{Call, GetOwner};
 use super::wire::Packet;
 
-/// Packets pushed to one peer before others have their turn.
+/// Packets pushed to one peer before others have their turn; answers are not counted. The program may have been told
+/// of what an answer belongs to, and not call again: nothing but the transport may keep an answer here.
 const BURST: usize = 32;
 
 /// The outcome of pushing a peer's next packet.
 enum Step {
+    Answered,
     Pushed,
     /// It cannot go any more: another packet takes its place, and may go at once.
     Replaced,
@@ -66,9 +68,11 @@ impl<T: Transport> Engine<T> {
 
     pub(super) fn push_to(&mut self, to: PeerId, report: &mut impl Report) {
         self.note_way(to);
-        for _ in 0..BURST {
+        let mut left = BURST;
+        while left > 0 {
             match self.push_next(to, report) {
-                Step::Pushed | Step::Replaced => {}
+                Step::Answered => {}
+                Step::Pushed | Step::Replaced => left -= 1,
                 Step::Nothing => {
                     self.core.peer(to).small_packets_only = false;
                     return;
@@ -101,7 +105,11 @@ impl<T: Transport> Engine<T> {
                 if matches!(packet.purpose, Purpose::Start(_) | Purpose::Segment(_)) {
                     self.judge_first(to);
                 }
-                Step::Pushed
+                if packet.purpose == Purpose::Control {
+                    Step::Answered
+                } else {
+                    Step::Pushed
+                }
             }
             Push::Full => Step::Full,
             Push::Gone => {

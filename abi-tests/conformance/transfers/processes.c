@@ -158,8 +158,52 @@ static void an_inject_of_a_sharer_is_taken(void)
 	in_two(&s, an_inject_of_a_sharer_is_taken_body);
 }
 
+/* Whoever has its messages may do something else: the sender needs nothing more of it to hear that they are there. */
+static void a_receiver_that_has_all_may_stop_body(struct bed *bed, int me, int pipe)
+{
+	enum { MESSAGES = 64 };
+	struct side *mine = &bed->side[0];
+	struct fi_cq_tagged_entry entries[MESSAGES];
+	long until = now_ms() + GIVE_UP_MS;
+	size_t len = at_most(bed, 100000);
+	ssize_t ret = 0;
+	char word;
+	int i;
+
+	fill(out, len, 3);
+	if (me == 0) {
+		pipe_recv(pipe, &word, 1);
+		for (i = 0; i < MESSAGES && ret == 0; i += ret == 0)
+			ret = post_send(mine->ep, out, len, bed->peer, TAG, ctx(2));
+		pipe_send(pipe, "s", 1);
+		for (; i < MESSAGES; i++)
+			POST(bed, post_send(mine->ep, out, len, bed->peer, TAG, ctx(2)));
+		for (i = 0; i < MESSAGES; i++)
+			COMPLETION(bed, mine->tx, ctx(2));
+		pipe_send(pipe, "d", 1);
+	} else {
+		for (i = 0; i < MESSAGES; i++)
+			POST(bed, post_recv(mine->ep, in, len, FI_ADDR_UNSPEC, TAG, 0, ctx(1)));
+		pipe_send(pipe, "p", 1);
+		pipe_recv(pipe, &word, 1);
+		for (i = 0; i < MESSAGES && now_ms() < until; i += ret > 0 ? (int) ret : 0) {
+			ret = fi_cq_read(mine->rx, entries, MESSAGES);
+			CHECK(ret > 0 || ret == -FI_EAGAIN, "fi_cq_read: %zd", ret);
+		}
+		CHECK(i == MESSAGES, "%d of %d messages", i, MESSAGES);
+		SAME(in, len, 3);
+		pipe_recv(pipe, &word, 1);
+	}
+}
+
+static void a_receiver_that_has_all_may_stop(void)
+{
+	NOTHING_IS_LOST;
+	in_two(&usual, a_receiver_that_has_all_may_stop_body);
+}
+
 static const struct test tests[] = {
-	TEST(ping_pong_between_processes), TEST(auto_progress), TEST(sends_to_a_peer_that_does_not_look),
+	TEST(ping_pong_between_processes), TEST(a_receiver_that_has_all_may_stop), TEST(auto_progress), TEST(sends_to_a_peer_that_does_not_look),
 	TEST(an_inject_needs_no_more_calls), TEST(an_inject_of_a_sharer_is_taken),
 };
 

@@ -232,3 +232,29 @@ fn plain_send() -> Send {
         tell: Tell::Counters,
     }
 }
+
+/// Its messages are all that a program may want of its queue. The last poll takes as many as a poll can.
+#[test]
+fn whoever_has_received_all_owes_no_answer() {
+    const MESSAGES: usize = 128;
+    let manner = Manner {
+        depth: 2 * MESSAGES,
+        gets: [0, 0, 16],
+        ..Manner::default()
+    };
+    let config = Config {
+        in_flight: MESSAGES,
+        ..small()
+    };
+    let mut bed = Bed::new(2, 1, manner, config);
+    let receives: Vec<_> = (0..MESSAGES).map(|_| bed.recv(1, &[400], tagged(1))).collect();
+    for _ in 0..MESSAGES {
+        bed.send(letter(0, 1, 1, 400)).unwrap();
+    }
+    (0..MESSAGES).for_each(|_| _ = bed.progress(0));
+    while !receives.iter().all(|recv| bed.found(*recv).len() == 1) {
+        bed.progress(1);
+    }
+    (0..MESSAGES).for_each(|_| _ = bed.progress(0));
+    assert_eq!(sends_ended(&bed, 0).len(), MESSAGES);
+}
