@@ -10,6 +10,7 @@
 #define FLOOR_BYTES 16384	/* of memory that both processes map, for the floors */
 #define WINDOW 64	/* short operations on their way at once */
 #define FEW 16		/* large ones */
+#define BURST 256	/* as many as a program has without a look at its queue, as MPI's between two fences */
 #define STREAMS 4	/* pairs that send at once */
 
 struct fid_cntr;
@@ -95,7 +96,7 @@ struct work {
 	int counts;		/* its sizes are no bytes */
 };
 
-extern const size_t all_sizes[], short_sizes[], long_sizes[], eight[];
+extern const size_t all_sizes[], short_sizes[], long_sizes[], burst_sizes[], eight[];
 /* Tables of works, each ended by one without a name. */
 extern const struct work messages[], steady_windows[], remote_memory[], matching[], counters[], waking[], streaming[], threads[];
 void works(struct side *me, const struct settings *with);

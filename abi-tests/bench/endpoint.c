@@ -113,7 +113,7 @@ static void share_memory(struct side *me, struct fid_domain *domain, const struc
 
 static struct fi_context2 *new_contexts(void)
 {
-	struct fi_context2 *contexts = calloc(2 * WINDOW, sizeof(*contexts));
+	struct fi_context2 *contexts = calloc(2 * BURST, sizeof(*contexts));
 
 	MUST(contexts);
 	return contexts;

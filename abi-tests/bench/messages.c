@@ -24,14 +24,14 @@ static double windows(struct side *me, size_t size, long count, int window, enum
 					post(me, fi_tsend(me->ep, me->tx, size, me->desc, me->peer, TAG,
 							  &me->contexts[slot]));
 			}
-			receive(me, 8, WINDOW);
+			receive(me, 8, BURST);
 			wait_for(me, how == INJECTING ? 0 : (size_t)window, 1);
 		} else {
 			wait_for(me, 0, (size_t)window);
 			/* The last window's place in turn: contexts are free once their receive has ended. */
 			for (int slot = 0; slot < window && i + 1 < rounds; slot++)
 				receive(me, size, slot);
-			wait_for(me, send_one(me, 8, WINDOW), 0);
+			wait_for(me, send_one(me, 8, BURST), 0);
 		}
 	}
 	double took = now() - start;
@@ -53,6 +53,11 @@ static double rate_inject(struct side *me, size_t size, long count)
 static double bandwidth(struct side *me, size_t size, long count)
 {
 	return windows(me, size, count, FEW, SENDING);
+}
+
+static double burst(struct side *me, size_t size, long count)
+{
+	return windows(me, size, count, BURST, SENDING);
 }
 
 /* Both send a window at once and receive the other's; what is counted is the messages of both. */
@@ -159,6 +164,7 @@ const struct work messages[] = {
 	{ .name = "rate-inject", .unit = MILLIONS_PER_SECOND, .sizes = eight, .round = rate_inject },
 	{ .name = "rate-both", .unit = MILLIONS_PER_SECOND, .sizes = short_sizes, .round = rate_both },
 	{ .name = "bandwidth", .unit = GIGABYTES_PER_SECOND, .sizes = long_sizes, .round = bandwidth },
+	{ .name = "burst", .unit = GIGABYTES_PER_SECOND, .sizes = burst_sizes, .round = burst },
 	{ .name = "bandwidth-both", .unit = GIGABYTES_PER_SECOND, .sizes = long_sizes, .round = bandwidth_both },
 	{ .name = NULL },
 };

@@ -200,9 +200,11 @@ ON_BOTH(write_one, 1, write_there)
 ON_BOTH(deliver_one, 1, deliver_there)
 ON_BOTH(write_rate, WINDOW, write_there)
 ON_BOTH(write_bandwidth, FEW, write_there)
+ON_BOTH(write_burst, BURST, write_there)
 ON_BOTH(read_one, 1, read_there)
 ON_BOTH(read_rate, WINDOW, read_there)
 ON_BOTH(read_bandwidth, FEW, read_there)
+ON_BOTH(read_burst, BURST, read_there)
 ON_BOTH(compare_swap, 1, compare_swap_there)
 
 #define ADDS_ON_BOTH(name, window, one)								\
@@ -244,6 +246,8 @@ const struct work remote_memory[] = {
 	ROWS("rma-read-rate", MILLIONS_PER_SECOND, eight, read_rate, RMA),
 	ROWS("rma-write-bandwidth", GIGABYTES_PER_SECOND, long_sizes, write_bandwidth, RMA),
 	ROWS("rma-read-bandwidth", GIGABYTES_PER_SECOND, long_sizes, read_bandwidth, RMA),
+	ROWS("rma-write-burst", GIGABYTES_PER_SECOND, burst_sizes, write_burst, RMA),
+	ROWS("rma-read-burst", GIGABYTES_PER_SECOND, burst_sizes, read_burst, RMA),
 	{ .name = "rma-write-data", .unit = NANOSECONDS, .sizes = eight, .round = write_data, .needs = RMA },
 	ROWS("fetch-add", NANOSECONDS, eight, fetch_add, ATOMICS),
 	ROWS("compare-swap", NANOSECONDS, eight, compare_swap, ATOMICS),
