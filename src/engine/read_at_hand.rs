@@ -13,9 +13,6 @@ use super::rma_peer::reply_header;
 use super::state::Core;
 use crate::util::user::{UserBuf, UserIov};
 
-/// The most reads of a poll. More do not fit the room of a transport anyway.
-const MOST: usize = 16;
-
 /// A read that has come in this poll.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ReadAtHand {
@@ -23,7 +20,7 @@ pub(super) struct ReadAtHand {
     pub memory: UserBuf,
 }
 
-/// The reads of this poll, all of one peer; none between two calls of the engine.
+/// The reads of this poll, all of one peer: no more than a poll may take. None between two calls of the engine.
 #[derive(Debug, Default)]
 pub(super) struct AtHand {
     peer: PeerId,
@@ -54,7 +51,7 @@ impl Core {
             }
             self.at_hand.peer = from;
             self.set_at_hand(from, true);
-        } else if self.at_hand.peer != from || self.at_hand.reads.len() >= MOST {
+        } else if self.at_hand.peer != from {
             return self.copy_read(from, &read, 0);
         }
         self.at_hand.reads.push(read);
