@@ -121,6 +121,49 @@ static void an_inject_needs_no_more_calls(void)
 	in_two(&usual, an_inject_needs_no_more_calls_body);
 }
 
+/* Whoever was told of all writes to its memory may do something else: their initiator needs nothing more of it. */
+static void a_target_that_was_told_of_all_may_stop_body(struct bed *bed, int me, int pipe)
+{
+	enum { WRITES = 64 };
+	struct fi_cq_tagged_entry entries[WRITES];
+	long until = now_ms() + GIVE_UP_MS;
+	struct window w = expose(bed, 0, there, SIZE, OPEN_TO_ALL);
+	struct remote remote;
+	unsigned k;
+	char word;
+	int i;
+
+	NEED(bed->info->domain_attr->cq_data_size, "no remote CQ data");
+	pipe_send(pipe, &w.remote, sizeof(w.remote));
+	pipe_recv(pipe, &remote, sizeof(remote));
+	for (k = 0; k < sizeof(few) / sizeof(*few); k++) {
+		ssize_t ret = 0;
+
+		meet(bed, pipe);
+		if (me == 0) {
+			for (i = 0; i < WRITES; i++)
+				POST(bed, fi_writedata(bed->side[0].ep, here, few[k], desc, 7, bed->peer, remote.base, remote.key,
+						       ctx(1)));
+			for (i = 0; i < WRITES; i++)
+				COMPLETION(bed, bed->side[0].tx, ctx(1));
+			pipe_send(pipe, "d", 1);
+		} else {
+			for (i = 0; i < WRITES && now_ms() < until; i += ret > 0 ? (int) ret : 0) {
+				ret = fi_cq_read(bed->side[0].rx, entries, WRITES);
+				CHECK(ret > 0 || ret == -FI_EAGAIN, "fi_cq_read: %zd", ret);
+			}
+			CHECK(i == WRITES, "told of %d of %d writes of %zu bytes", i, WRITES, few[k]);
+			pipe_recv(pipe, &word, 1);
+		}
+	}
+	conceal(&w);
+}
+
+static void a_target_that_was_told_of_all_may_stop(void)
+{
+	in_two(&usual, a_target_that_was_told_of_all_may_stop_body);
+}
+
 /* Two processes that sleep until the other writes. */
 static void waiting_for_writes_body(struct bed *bed, int me, int pipe)
 {
@@ -200,7 +243,7 @@ static void auto_progress(void)
 
 static const struct test tests[] = {
 	TEST(close_in_the_middle), TEST(between_processes), TEST(waiting_for_writes), TEST(auto_progress),
-	TEST(an_inject_needs_no_more_calls),
+	TEST(an_inject_needs_no_more_calls), TEST(a_target_that_was_told_of_all_may_stop),
 };
 
 CASES(tests)

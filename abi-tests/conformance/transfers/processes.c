@@ -1,4 +1,5 @@
 /* Two processes. */
+#define _GNU_SOURCE
 #include <sched.h>
 #include "shared.h"
 
@@ -104,28 +105,47 @@ static void sends_to_a_peer_that_does_not_look(void)
 }
 
 /* Whoever injects has no completion to come back for: once it was taken it goes on its way without another call. */
-static void an_inject_needs_no_more_calls_body(struct bed *bed, int me, int pipe)
+static void injects_need_no_more_calls(struct bed *bed, int me, int pipe, int messages)
 {
 	struct side *mine = &bed->side[0];
 	char word;
+	int i;
 
 	if (me == 0) {
-		POST(bed, post_recv(mine->ep, in, 64, FI_ADDR_UNSPEC, TAG, 0, ctx(1)));
+		for (i = 0; i < messages; i++)
+			POST(bed, post_recv(mine->ep, in, 64, FI_ADDR_UNSPEC, TAG, 0, ctx(1)));
 		meet_posted(bed, pipe);
-		COMPLETION(bed, mine->rx, ctx(1));
+		for (i = 0; i < messages; i++)
+			COMPLETION(bed, mine->rx, ctx(1));
 		SAME(in, 64, 5);
 		pipe_send(pipe, "r", 1);
 	} else {
 		fill(out, 64, 5);
 		meet_posted(bed, pipe);
-		POST(bed, post_inject(mine->ep, out, 64, bed->peer, TAG));
+		for (i = 0; i < messages; i++)
+			POST(bed, post_inject(mine->ep, out, 64, bed->peer, TAG));
 		pipe_recv(pipe, &word, 1);
 	}
 }
 
+static void one_needs_no_more_calls(struct bed *bed, int me, int pipe)
+{
+	injects_need_no_more_calls(bed, me, pipe, 1);
+}
+
+static void some_need_no_more_calls(struct bed *bed, int me, int pipe)
+{
+	injects_need_no_more_calls(bed, me, pipe, 20);
+}
+
 static void an_inject_needs_no_more_calls(void)
 {
-	in_two(&usual, an_inject_needs_no_more_calls_body);
+	in_two(&usual, one_needs_no_more_calls);
+}
+
+static void several_injects_need_no_more_calls(void)
+{
+	in_two(&usual, some_need_no_more_calls);
 }
 
 /* The same, of who shares its receives and tries until it was taken, with no call in between. */
@@ -161,38 +181,43 @@ static void an_inject_of_a_sharer_is_taken(void)
 /* Whoever has its messages may do something else: the sender needs nothing more of it to hear that they are there. */
 static void a_receiver_that_has_all_may_stop_body(struct bed *bed, int me, int pipe)
 {
+	static const size_t lengths[] = { 8, 3000, 20000, 100000 };
 	enum { MESSAGES = 64 };
-	struct side *mine = &bed->side[0];
 	struct fi_cq_tagged_entry entries[MESSAGES];
+	struct side *mine = &bed->side[0];
 	long until = now_ms() + GIVE_UP_MS;
-	size_t len = at_most(bed, 100000);
-	ssize_t ret = 0;
+	unsigned k;
 	char word;
 	int i;
 
-	fill(out, len, 3);
-	if (me == 0) {
-		pipe_recv(pipe, &word, 1);
-		for (i = 0; i < MESSAGES && ret == 0; i += ret == 0)
-			ret = post_send(mine->ep, out, len, bed->peer, TAG, ctx(2));
-		pipe_send(pipe, "s", 1);
-		for (; i < MESSAGES; i++)
-			POST(bed, post_send(mine->ep, out, len, bed->peer, TAG, ctx(2)));
-		for (i = 0; i < MESSAGES; i++)
-			COMPLETION(bed, mine->tx, ctx(2));
-		pipe_send(pipe, "d", 1);
-	} else {
-		for (i = 0; i < MESSAGES; i++)
-			POST(bed, post_recv(mine->ep, in, len, FI_ADDR_UNSPEC, TAG, 0, ctx(1)));
-		pipe_send(pipe, "p", 1);
-		pipe_recv(pipe, &word, 1);
-		for (i = 0; i < MESSAGES && now_ms() < until; i += ret > 0 ? (int) ret : 0) {
-			ret = fi_cq_read(mine->rx, entries, MESSAGES);
-			CHECK(ret > 0 || ret == -FI_EAGAIN, "fi_cq_read: %zd", ret);
+	for (k = 0; k < sizeof(lengths) / sizeof(*lengths); k++) {
+		size_t len = at_most(bed, lengths[k]);
+		ssize_t ret = 0;
+
+		if (me == 0) {
+			fill(out, len, k);
+			pipe_recv(pipe, &word, 1);
+			for (i = 0; i < MESSAGES && ret == 0; i += ret == 0)
+				ret = post_send(mine->ep, out, len, bed->peer, TAG, ctx(2));
+			pipe_send(pipe, "s", 1);
+			for (; i < MESSAGES; i++)
+				POST(bed, post_send(mine->ep, out, len, bed->peer, TAG, ctx(2)));
+			for (i = 0; i < MESSAGES; i++)
+				COMPLETION(bed, mine->tx, ctx(2));
+			pipe_send(pipe, "d", 1);
+		} else {
+			for (i = 0; i < MESSAGES; i++)
+				POST(bed, post_recv(mine->ep, in, len, FI_ADDR_UNSPEC, TAG, 0, ctx(1)));
+			pipe_send(pipe, "p", 1);
+			pipe_recv(pipe, &word, 1);
+			for (i = 0; i < MESSAGES && now_ms() < until; i += ret > 0 ? (int) ret : 0) {
+				ret = fi_cq_read(mine->rx, entries, MESSAGES);
+				CHECK(ret > 0 || ret == -FI_EAGAIN, "fi_cq_read: %zd", ret);
+			}
+			CHECK(i == MESSAGES, "%d of %d messages of %zu bytes", i, MESSAGES, len);
+			SAME(in, len, k);
+			pipe_recv(pipe, &word, 1);
 		}
-		CHECK(i == MESSAGES, "%d of %d messages", i, MESSAGES);
-		SAME(in, len, 3);
-		pipe_recv(pipe, &word, 1);
 	}
 }
 
@@ -202,9 +227,40 @@ static void a_receiver_that_has_all_may_stop(void)
 	in_two(&usual, a_receiver_that_has_all_may_stop_body);
 }
 
+/* Neither sees the other poll while it looks. */
+static void on_one_processor_body(struct bed *bed, int me, int pipe)
+{
+	cpu_set_t all, one;
+	int cpu = 0;
+
+	CHECK(!sched_getaffinity(0, sizeof(all), &all), "sched_getaffinity");
+	while (!CPU_ISSET(cpu, &all))
+		cpu++;
+	CPU_ZERO(&one);
+	CPU_SET(cpu, &one);
+	CHECK(!sched_setaffinity(0, sizeof(one), &one), "sched_setaffinity");
+	a_receiver_that_has_all_may_stop_body(bed, me, pipe);
+}
+
+static void so_it_may_where_both_share_a_processor(void)
+{
+	NOTHING_IS_LOST;
+	in_two(&usual, on_one_processor_body);
+}
+
+static void so_it_may_where_sends_end_when_delivered(void)
+{
+	struct setup s = { .tx_flags = FI_DELIVERY_COMPLETE };
+
+	NOTHING_IS_LOST;
+	in_two(&s, a_receiver_that_has_all_may_stop_body);
+}
+
 static const struct test tests[] = {
-	TEST(ping_pong_between_processes), TEST(a_receiver_that_has_all_may_stop), TEST(auto_progress), TEST(sends_to_a_peer_that_does_not_look),
-	TEST(an_inject_needs_no_more_calls), TEST(an_inject_of_a_sharer_is_taken),
+	TEST(ping_pong_between_processes), TEST(a_receiver_that_has_all_may_stop),
+	TEST(so_it_may_where_both_share_a_processor), TEST(so_it_may_where_sends_end_when_delivered),
+	TEST(auto_progress), TEST(sends_to_a_peer_that_does_not_look),
+	TEST(an_inject_needs_no_more_calls), TEST(several_injects_need_no_more_calls), TEST(an_inject_of_a_sharer_is_taken),
 };
 
 CASES(tests)

@@ -38,12 +38,14 @@ pub(super) struct Streaming {
     left_alone: u8,
 }
 
-/// The number of the sender's polls, as it was when the receiver looked.
+/// The number of the sender's polls, as it was when the receiver looked for one of the messages that wait. It stands for
+/// all of them: asking for each takes so long that no message would find its own look again.
 #[derive(Clone, Copy, Debug)]
 struct Look {
     polls: u64,
     at: Instant,
-    by: Token,
+    /// The sender was seen to poll since.
+    is_answered: bool,
 }
 
 impl ShmTransport {
@@ -94,32 +96,39 @@ impl Streaming {
             if self.tried.is_some() && self.is_recent(now) {
                 return Way::NotYet;
             }
+            self.look = None;
             if !self.is_to_be_tried(token, may_try) {
                 return Way::Kernel;
             }
         }
-        let Some(look) = self.look.filter(|look| look.by == token || now - look.at < SOON) else {
+        self.look_again(now, polls)
+    }
+
+    fn look_again(&mut self, now: Instant, polls: u64) -> Way {
+        let Some(look) = self
+            .look
+            .as_mut()
+            .filter(|look| !look.is_answered || now - look.at < SOON)
+        else {
             self.look = Some(Look {
                 polls,
                 at: now,
-                by: token,
+                is_answered: false,
             });
             return Way::NotYet;
         };
         if now - look.at >= SOON {
             self.look = None;
+            self.tried = None;
             self.left_alone = LEFT_ALONE;
-            self.decided(Way::Kernel)
+            Way::Kernel
         } else if look.polls == polls {
             Way::NotYet
         } else {
-            self.decided(Way::Ring)
+            look.is_answered = true;
+            self.tried = None;
+            Way::Ring
         }
-    }
-
-    fn decided(&mut self, way: Way) -> Way {
-        self.tried = None;
-        way
     }
 
     fn is_recent(&self, now: Instant) -> bool {
@@ -172,6 +181,20 @@ mod tests {
             (0..LEFT_ALONE).map(|number| ways(&mut streaming, 2 + u64::from(number), SpeedClass::BeatsDualCopy, &[8]));
         assert!(next.flatten().all(|way| way == Way::Kernel));
         assert_eq!(ways(&mut streaming, 99, SpeedClass::BeatsDualCopy, &[8]), [Way::NotYet]);
+    }
+
+    /// The sender sends all, and then computes, or this process has its processor.
+    #[test]
+    fn nor_is_who_has_many_under_way() {
+        let mut streaming = Streaming::default();
+        let started = Instant::now();
+        let is_copied = |token: &Token| ways(&mut streaming, *token, SpeedClass::BeatsDualCopy, &[7]) == [Way::Kernel];
+        let mut tokens = (0..100_000).cycle();
+        let copied = tokens
+            .by_ref()
+            .take_while(|_| started.elapsed() < Duration::from_secs(60))
+            .find(is_copied);
+        assert!(copied.is_some());
     }
 
     #[test]
