@@ -12,7 +12,7 @@ use super::op::{
 };
 use super::outgoing::{self, Outgoing};
 use super::peer::Detours;
-use super::port::{Body, Contact, PeerId, Push, Transport};
+use super::port::{Around, Body, Contact, PeerId, Push, Transport};
 use super::state::{Config, Core, ExposedRegions};
 use super::wire::Packet;
 use crate::util::keep_in_registers;
@@ -127,8 +127,12 @@ impl<T: Transport> Engine<T> {
     fn send_long(&mut self, mut send: Send, report: &mut impl Report) -> Result<(), Refused> {
         let send = keep_in_registers(&mut send);
         let len = send.body.len();
-        if len > self.core.limits.eager_if_fetched && self.core.peer(send.to).queue.is_empty() {
-            self.judge(send.to, len);
+        let peer = self.core.peer(send.to);
+        if peer.queue.is_empty() {
+            peer.held_up = false;
+            if len > self.core.limits.eager_if_fetched {
+                self.judge(send.to, len);
+            }
         }
         self.note_way(send.to);
         if self.offer_at_once(send) {
@@ -156,9 +160,22 @@ impl<T: Transport> Engine<T> {
         }
     }
 
+    /// Asks the transport whether what waits for room waits for long.
+    #[inline]
+    pub(super) fn note_hold_up(&mut self, to: PeerId) {
+        let peer = self.core.peer(to);
+        if !peer.queue.is_empty() {
+            peer.held_up = self.transport.is_held_up(to);
+        }
+    }
+
     fn judge(&mut self, to: PeerId, len: usize) {
         let peer = self.core.peer(to);
-        peer.sooner_sent = self.transport.is_sooner_sent(to, len, peer.crossing);
+        let around = Around {
+            crossing: peer.crossing,
+            followed: peer.queue.len() > 1,
+        };
+        peer.sooner_sent = self.transport.is_sooner_sent(to, len, around);
     }
 
     /// Notes whether the peer is far. Called before it is decided how something goes there.

@@ -14,6 +14,9 @@ use super::state::Core;
 use super::wire::{Header, Packet};
 use crate::util::slab::Id;
 
+/// While packets wait for long, longer messages are offered: in a ring of 64 KiB there is room for few of them.
+const EAGER_IF_HELD_UP: usize = 1 << 10;
+
 /// What a `NextPacket` is for: `pushed` acts on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
@@ -148,7 +151,11 @@ impl Core {
         }
         let fetched = matches!(outgoing.local, LocalBuffer::User(_)) && peer.is_to_fetch();
         let limits = self.limits_to(to);
-        let eager = if fetched { limits.eager_if_fetched } else { limits.eager };
+        let eager = match fetched {
+            true if peer.held_up => limits.eager_if_fetched.min(EAGER_IF_HELD_UP),
+            true => limits.eager_if_fetched,
+            false => limits.eager,
+        };
         // A message that would go in many small packets is better fetched.
         let asks = outgoing.len > eager || peer.small_packets_only && outgoing.len > limits.guaranteed_body;
         if !asks && credit::cost(outgoing.len) > peer.credit && !peer.withholds_credit {

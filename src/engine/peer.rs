@@ -79,6 +79,8 @@ pub(super) struct Peer {
     pub crossing: bool,
     /// `Transport::is_sooner_sent` of the first message in the queue, if that is long enough for it to matter.
     pub sooner_sent: bool,
+    /// `Transport::is_held_up`, as it was when packets to it were tried last.
+    pub held_up: bool,
     /// `Transport::is_far`, as it was when something to it was queued last.
     pub far: bool,
     /// A push to it has failed, so the transport will report it gone. Until then it may still answer operations that
@@ -120,6 +122,7 @@ impl Peer {
             is_itself: false,
             crossing: false,
             sooner_sent: false,
+            held_up: false,
             far: false,
             ending: false,
             not_polling: false,
@@ -141,7 +144,7 @@ impl Peer {
 
     /// Whether a message that is longer than `Limits::eager_if_fetched` is offered to it to be fetched.
     pub(super) fn is_to_fetch(&self) -> bool {
-        !self.cannot_fetch && !self.sooner_sent
+        !self.cannot_fetch && (!self.sooner_sent || self.held_up)
     }
 
     /// Whether its state is that of a peer never heard of, so that its number may be reused.

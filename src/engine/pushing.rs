@@ -68,6 +68,7 @@ impl<T: Transport> Engine<T> {
 
     pub(super) fn push_to(&mut self, to: PeerId, report: &mut impl Report) {
         self.note_way(to);
+        self.note_hold_up(to);
         let mut left = BURST;
         while left > 0 {
             match self.push_next(to, report) {

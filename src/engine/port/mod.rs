@@ -107,6 +107,15 @@ impl Notice {
     }
 }
 
+/// What else is sent when a message is to go.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Around {
+    /// The peer has sent its last long message at the same time as we did.
+    pub crossing: bool,
+    /// More messages to the same peer wait behind this one.
+    pub followed: bool,
+}
+
 /// The outcome of a push.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
@@ -341,8 +350,13 @@ pub trait Transport {
     fn push(&mut self, to: PeerId, header: &Header, body: Body<'_>, notice: Option<Notice>) -> Push;
 
     /// Whether this peer gets a message of this length, up to `Limits::eager`, sooner in packets than by `get`.
-    /// `crossing`: it has sent the last one at the same time as we did.
-    fn is_sooner_sent(&mut self, _to: PeerId, _len: usize, _crossing: bool) -> bool {
+    fn is_sooner_sent(&mut self, _to: PeerId, _len: usize, _around: Around) -> bool {
+        false
+    }
+
+    /// Whether packets to this peer that found no room wait for so long that it had better fetch messages by itself.
+    /// Asked before they are tried again.
+    fn is_held_up(&mut self, _to: PeerId) -> bool {
         false
     }
 

@@ -260,12 +260,19 @@ impl<N: Naming> Transport for Join<N> {
         }
     }
 
-    fn is_sooner_sent(&mut self, to: PeerId, len: usize, crossing: bool) -> bool {
+    fn is_sooner_sent(&mut self, to: PeerId, len: usize, around: Around) -> bool {
         match self.near_to(to) {
-            Some((near, number)) => near.is_sooner_sent(number, len, crossing),
+            Some((near, number)) => near.is_sooner_sent(number, len, around),
             None => self
                 .far_to(to)
-                .is_some_and(|(far, number)| far.is_sooner_sent(number, len, crossing)),
+                .is_some_and(|(far, number)| far.is_sooner_sent(number, len, around)),
+        }
+    }
+
+    fn is_held_up(&mut self, to: PeerId) -> bool {
+        match self.near_to(to) {
+            Some((near, number)) => near.is_held_up(number),
+            None => self.far_to(to).is_some_and(|(far, number)| far.is_held_up(number)),
         }
     }
 

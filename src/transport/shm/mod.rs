@@ -55,6 +55,7 @@ mod recall;
 mod region_table;
 mod ring;
 mod ring_or_kernel;
+mod room_wait;
 mod sleeping;
 mod streaming;
 mod sweep;
@@ -65,8 +66,8 @@ mod tests;
 
 use crate::engine::op::{Access, RemotePart};
 use crate::engine::port::{
-    self, Body, Contact, Exposed, ExposedName, Limits, Local, Notice, PeerId, Push, Recall, Remote, Sink, Token,
-    Transport,
+    self, Around, Body, Contact, Exposed, ExposedName, Limits, Local, Notice, PeerId, Push, Recall, Remote, Sink,
+    Token, Transport,
 };
 use crate::engine::wire::{Header, Packet};
 use crate::sys::clock;
@@ -219,11 +220,16 @@ impl Transport for ShmTransport {
         }
     }
 
-    fn is_sooner_sent(&mut self, to: PeerId, len: usize, crossing: bool) -> bool {
+    fn is_sooner_sent(&mut self, to: PeerId, len: usize, around: Around) -> bool {
         let (own, eager, polls) = (self.own.instance, self.config.eager, self.polls);
         let out = self.peers.get_mut(to).and_then(|peer| peer.out.as_mut());
         // What an endpoint offers to itself is copied once.
-        len <= eager && out.is_none_or(|out| out.instance() != own && out.is_sooner_sent(len, polls, crossing))
+        len <= eager && out.is_none_or(|out| out.instance() != own && out.is_sooner_sent(len, polls, around))
+    }
+
+    fn is_held_up(&mut self, to: PeerId) -> bool {
+        let out = self.peers.get_mut(to).and_then(|peer| peer.out.as_mut());
+        out.is_some_and(|out| out.is_held_up())
     }
 
     #[inline(always)]

@@ -16,7 +16,7 @@ use super::outbound::Outbound;
 use super::ring::Cells;
 use super::trials::Trials;
 use crate::engine::op::Access;
-use crate::engine::port::{Get, PeerId};
+use crate::engine::port::{Around, Get, PeerId};
 use crate::util::user::UserIov;
 use core::sync::atomic::Ordering;
 use std::time::Duration;
@@ -204,13 +204,12 @@ impl ShmTransport {
 
 impl Outbound {
     /// Whether a message that the peer could fetch is better sent, by turns or through the ring. `polls`: how often our
-    /// endpoint has been polled. `crossing`: both send at the same time, and both ways, each keeps both busy, where a
-    /// fetch takes one.
-    pub(super) fn is_sooner_sent(&mut self, len: usize, polls: u64, crossing: bool) -> bool {
-        if crossing && len > WORTH_BOTH {
+    /// endpoint has been polled. Where both send at the same time, both ways keep both busy, and a fetch only one.
+    pub(super) fn is_sooner_sent(&mut self, len: usize, polls: u64, around: Around) -> bool {
+        if around.crossing && len > WORTH_BOTH || self.room_wait.has_next_offered() {
             return false;
         }
-        let is_alone = self.may_answer(polls);
+        let is_alone = !around.followed && self.may_answer(polls);
         if is_alone && self.has_room_for_turn(len, MAX_BODY) {
             // It would be a turn in any case. The borders of turns are such that one class does for all lengths
             // (`copy_speed`).

@@ -16,8 +16,8 @@ use super::connection::{self, ConnectionEvent};
 use crate::engine::op::RemotePart;
 use crate::engine::port::tap::{Known, KnownPeers, Tap};
 use crate::engine::port::{
-    self, Body, Contact, Exposed, ExposedName, Get, Limits, Loss, Notice, PeerId, Push, Recall, Remote, Sink, Token,
-    Transport,
+    self, Around, Body, Contact, Exposed, ExposedName, Get, Limits, Loss, Notice, PeerId, Push, Recall, Remote, Sink,
+    Token, Transport,
 };
 use crate::engine::wire::Header;
 use crate::util::ready::{Ready, ReadyList};
@@ -309,9 +309,14 @@ impl<T: EndpointTransport> Transport for Lanes<T> {
         }
     }
 
-    fn is_sooner_sent(&mut self, to: PeerId, len: usize, crossing: bool) -> bool {
+    fn is_sooner_sent(&mut self, to: PeerId, len: usize, around: Around) -> bool {
         self.behind(to)
-            .is_some_and(|(transport, number)| transport.is_sooner_sent(number, len, crossing))
+            .is_some_and(|(transport, number)| transport.is_sooner_sent(number, len, around))
+    }
+
+    fn is_held_up(&mut self, to: PeerId) -> bool {
+        self.behind(to)
+            .is_some_and(|(transport, number)| transport.is_held_up(number))
     }
 
     fn connect(&mut self, to: PeerId) -> Contact {

@@ -139,6 +139,7 @@ fn manner() -> impl Strategy<Value = Manner> {
             poor: late,
             no_lanes: false,
             sooner_sent: delay * 3,
+            held_up: delay * 2,
             gets,
             copies: [0; 3],
             recalls: [0; 2],

@@ -51,6 +51,8 @@ pub struct Manner {
     pub no_lanes: bool,
     /// Of 16 questions of how a peer gets a message sooner, how many are answered: in packets.
     pub sooner_sent: u64,
+    /// Of 16 questions whether a peer is held up, how many are answered: yes.
+    pub held_up: u64,
     /// Of 16 gets: how many are unsupported, how many fail, how many are done at once; the rest end later.
     pub gets: [u64; 3],
     /// Of 16 copies from or to a peer's region: how many are done at once, end later, fail later; the rest are refused.
@@ -83,6 +85,7 @@ impl Default for Manner {
             poor: 0,
             no_lanes: false,
             sooner_sent: 0,
+            held_up: 0,
             gets: [0, 0, 16],
             copies: [0; 3],
             recalls: [0; 2],
@@ -155,8 +158,8 @@ pub struct World {
     exposures: u64,
     /// Gets that had no token.
     pub gets_alone: usize,
-    /// What `Transport::is_sooner_sent` was told of messages that cross.
-    pub crossings: Vec<bool>,
+    /// What `Transport::is_sooner_sent` was told.
+    pub around: Vec<Around>,
     pub dead: Vec<PeerId>,
     /// Connections that broke.
     pub broken: Vec<(PeerId, PeerId)>,

@@ -168,8 +168,12 @@ impl<T: Transport> Transport for Watch<T> {
         self.inner.peer(address)
     }
 
-    fn is_sooner_sent(&mut self, to: PeerId, len: usize, crossing: bool) -> bool {
-        self.inner.is_sooner_sent(to, len, crossing)
+    fn is_sooner_sent(&mut self, to: PeerId, len: usize, around: Around) -> bool {
+        self.inner.is_sooner_sent(to, len, around)
+    }
+
+    fn is_held_up(&mut self, to: PeerId) -> bool {
+        self.inner.is_held_up(to)
     }
 
     fn is_itself(&self, peer: PeerId) -> bool {

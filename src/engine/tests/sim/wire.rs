@@ -42,10 +42,16 @@ impl Transport for Wire {
         Some(PeerId::from_le_bytes(address.try_into().ok()?))
     }
 
-    fn is_sooner_sent(&mut self, _: PeerId, _: usize, crossing: bool) -> bool {
+    fn is_sooner_sent(&mut self, _: PeerId, _: usize, around: Around) -> bool {
         let mut world = self.world.borrow_mut();
-        world.crossings.push(crossing);
+        world.around.push(around);
         world.roll(16) < world.manner.sooner_sent
+    }
+
+    fn is_held_up(&mut self, _: PeerId) -> bool {
+        let mut world = self.world.borrow_mut();
+        let of_16 = world.manner.held_up;
+        of_16 > 0 && world.roll(16) < of_16
     }
 
     fn push(&mut self, to: PeerId, header: &Header, body: Body<'_>, notice: Option<Notice>) -> Push {

@@ -241,6 +241,47 @@ fn a_message_that_waits_is_judged_when_it_is_the_first() {
         [Packet::Eager, Packet::Rendezvous].map(|packet| count(&bed, packet)),
         [1, 2]
     );
+    let world = bed.world.borrow();
+    let followed: Vec<_> = world.around.iter().map(|around| around.followed).collect();
+    assert_eq!(followed, [false, true, false]);
+}
+
+/// Of all but the short ones.
+#[test]
+fn messages_are_offered_while_packets_wait_for_long() {
+    for (held_up, offered) in [(0, 0), (16, 2)] {
+        let mut manner = Manner {
+            sooner_sent: 16,
+            full: 16,
+            ..Manner::default()
+        };
+        manner.limits = Limits {
+            max_body: 4000,
+            eager: 5000,
+            eager_if_fetched: 3000,
+            ..manner.limits
+        };
+        let mut bed = Bed::new(2, 1, manner, Config::default());
+        let lengths = [1000, 1100, 3100];
+        let recvs = lengths.map(|len| bed.recv(1, &[len], tagged(len as u64)));
+        let sent = lengths.map(|len| bed.send(letter(0, 1, len as u64, len)).unwrap());
+        {
+            let manner = &mut bed.world.borrow_mut().manner;
+            (manner.full, manner.held_up) = (0, held_up);
+        }
+        bed.settle();
+        for (recv, sent) in recvs.into_iter().zip(sent) {
+            check(&bed, recv, sent);
+        }
+        assert_eq!(bed.world.borrow().count(Packet::Rendezvous), offered);
+        // They are sent again once nothing waits.
+        bed.world.borrow_mut().manner.held_up = 0;
+        let recv = bed.recv(1, &[3100], tagged(1));
+        let sent = bed.send(letter(0, 1, 1, 3100)).unwrap();
+        bed.settle();
+        check(&bed, recv, sent);
+        assert_eq!(bed.world.borrow().count(Packet::Rendezvous), offered);
+    }
 }
 
 #[test]
@@ -390,10 +431,13 @@ fn messages_that_cross_are_fetched_by_one_side_each() {
         for (recv, sent) in recvs.into_iter().zip(sent) {
             check(bed, recv, sent);
         }
-        let mut world = bed.world.borrow_mut();
+        let world = &mut *bed.world.borrow_mut();
         (
             core::mem::take(&mut world.gets_alone),
-            core::mem::take(&mut world.crossings),
+            core::mem::take(&mut world.around)
+                .iter()
+                .map(|around| around.crossing)
+                .collect::<Vec<_>>(),
         )
     };
     assert_eq!(exchange(&mut bed, &[0]), (0, vec![false]));

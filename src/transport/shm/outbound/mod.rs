@@ -24,6 +24,7 @@ use super::passing::LastReads;
 use super::proof::{PeerIdentity, Proof};
 use super::ring::{self, Cells, Form, Producer, Record, Slot};
 use super::ring_or_kernel::Choice;
+use super::room_wait::RoomWait;
 use crate::engine::port::Body;
 use crate::engine::wire::{self, Packet};
 use crate::sys::shared::Status;
@@ -72,6 +73,7 @@ pub(super) struct Outbound {
     enlarge_refused_at: Option<u64>,
     /// The record that found no room last: its form, and the length of its body.
     blocked: Option<(Form, usize)>,
+    pub(super) room_wait: RoomWait,
     /// The position behind the last record that direct access must not overtake. It may overtake answers, and requests
     /// for help (`dual_copy`), which change no memory by themselves.
     pub(super) ordered_until: u64,
@@ -145,6 +147,7 @@ impl Outbound {
             small_ring_end: None,
             enlarge_refused_at: None,
             blocked: None,
+            room_wait: RoomWait::default(),
             ordered_until: 0,
             last_reads: LastReads::default(),
             dialogue: None,
@@ -350,7 +353,14 @@ impl Outbound {
             }
         }
         self.blocked = Some((form, len));
+        self.room_wait.goes_on(self.lane.rows().taken());
         Some(Written::Full)
+    }
+
+    /// Whether what found no room waits for long.
+    pub(super) fn is_held_up(&mut self) -> bool {
+        self.room_wait
+            .is_long(self.lane.rows().taken(), self.producer.position())
     }
 
     /// Goes on in a large ring, if there is memory for one.

@@ -1,6 +1,7 @@
 //! What works when nobody dies.
 
 use super::*;
+use crate::engine::port::Around;
 use crate::util::user::UserBuf;
 use std::os::fd::RawFd;
 
@@ -56,25 +57,35 @@ fn a_sender_learns_whether_copies_are_quick() {
         let to_b = a.peer(b"b").unwrap();
         push_all(&mut a, to_b, 0..1, &mut at_b);
         poll_until(&mut b, &mut at_b, |kept| kept.packets.len() == 1 + sender);
-        assert!(a.is_sooner_sent(to_b, 8 << 10, false), "nothing is known");
+        assert!(a.is_sooner_sent(to_b, 8 << 10, Around::default()), "nothing is known");
         copied(&mut b, slow);
         copied(&mut b, slow);
-        let tried = (0..640).filter(|_| a.is_sooner_sent(to_b, 8 << 10, false));
+        let tried = (0..640).filter(|_| a.is_sooner_sent(to_b, 8 << 10, Around::default()));
         assert_eq!(tried.count(), 4, "one in 64, and then fewer");
         copied(&mut b, quick);
-        assert!((0..100).all(|_| a.is_sooner_sent(to_b, 8 << 10, false)));
-        assert!(!a.is_sooner_sent(to_b, 32 << 10, false), "which the kernel does better");
+        assert!((0..100).all(|_| a.is_sooner_sent(to_b, 8 << 10, Around::default())));
+        assert!(
+            !a.is_sooner_sent(to_b, 32 << 10, Around::default()),
+            "which the kernel does better"
+        );
         copied(&mut b, quicker);
-        let sent = (0..640).filter(|_| a.is_sooner_sent(to_b, 32 << 10, false));
+        let sent = (0..640).filter(|_| a.is_sooner_sent(to_b, 32 << 10, Around::default()));
         assert_eq!(sent.count(), 636, "offers show whether the peer sends too");
-        assert!(!a.is_sooner_sent(to_b, 32 << 10, true), "while the peer sends too");
-        assert!(a.is_sooner_sent(to_b, 16 << 10, true));
+        let crossing = Around {
+            crossing: true,
+            ..Around::default()
+        };
+        assert!(!a.is_sooner_sent(to_b, 32 << 10, crossing), "while the peer sends too");
+        assert!(a.is_sooner_sent(to_b, 16 << 10, crossing));
         a.poll(&mut Kept::default(), 1);
-        assert!(a.is_sooner_sent(to_b, 16 << 10, false));
-        assert!(!a.is_sooner_sent(to_b, 32 << 10, false), "alone, it is no quicker");
+        assert!(a.is_sooner_sent(to_b, 16 << 10, Around::default()));
+        assert!(
+            !a.is_sooner_sent(to_b, 32 << 10, Around::default()),
+            "alone, it is no quicker"
+        );
         copied(&mut b, slow);
         copied(&mut b, slow);
-        assert!(!a.is_sooner_sent(to_b, 8 << 10, false));
+        assert!(!a.is_sooner_sent(to_b, 8 << 10, Around::default()));
         drop(a);
         poll_until(&mut b, &mut at_b, |kept| kept.gone.len() == sender);
     }

@@ -138,6 +138,7 @@ fn manner() -> impl Strategy<Value = Manner> {
             poor: full,
             no_lanes: false,
             sooner_sent: delay * 3,
+            held_up: delay * 2,
             gets,
             copies,
             recalls,

@@ -1,6 +1,7 @@
 //! Messages and answers of several packets, which are turns of several parts.
 
 use super::*;
+use crate::engine::port::Around;
 use crate::transport::shm::config::MAX_IN_RING;
 use crate::transport::shm::copy_speed::SpeedClass;
 
@@ -135,7 +136,7 @@ fn a_long_message_is_a_turn_where_long_ones_answer_each_other() {
         let quick = SpeedClass::BeatsDualCopy as u64;
         pair.out(who).lane.dialogue_speed().store(quick, Ordering::Relaxed);
         let to = pair.to[who];
-        pair.ends[who].is_sooner_sent(to, len, false)
+        pair.ends[who].is_sooner_sent(to, len, Around::default())
     };
     let who = pair.speaker();
     for who in [who, 1 - who] {

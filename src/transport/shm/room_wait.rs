@@ -1,0 +1,104 @@
+//! Whether what finds no room in a peer's ring waits for long.
+//!
+//! A full ring is usual where much is sent, and goes on as quickly as both copy. But if the peer polls seldom, as a
+//! program does that computes, or our program does, each poll moves one ring's worth at most: of 256 messages of 20 KiB
+//! beside a poll every 300 us each took 640 us. Whatever the peer can fetch by itself is then better offered, as an
+//! offer takes two lines. Called by `outbound`, which says when a record finds no room, and by `ring_or_kernel`.
+
+use std::time::{Duration, Instant};
+
+/// A wait of so long is longer than the fetches of what a ring holds would take, and than a program takes that posts some
+/// hundred messages.
+const LONG: Duration = Duration::from_micros(50);
+/// After a long wait, so many long messages are offered before one is sent again.
+const OFFERED_THEN: u8 = 64;
+
+#[derive(Debug, Default)]
+pub(super) struct RoomWait {
+    began: Option<Beginning>,
+    still_offered: u8,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Beginning {
+    /// How far the peer had read.
+    taken: u64,
+    at: Instant,
+}
+
+impl RoomWait {
+    /// A record finds no room. `taken`: how far the peer has read.
+    #[cold]
+    pub(super) fn goes_on(&mut self, taken: u64) {
+        if self.began.is_none_or(|began| began.taken != taken) {
+            let at = Instant::now();
+            self.began = Some(Beginning { taken, at });
+        }
+    }
+
+    /// Asked before the record is tried again. `end`: the position behind the last record. If the peer has read all, it
+    /// is we who poll seldom.
+    pub(super) fn is_long(&mut self, taken: u64, end: u64) -> bool {
+        let Some(began) = self.began else { return false };
+        let has_read = taken != began.taken;
+        let is_long = (taken == end || !has_read) && began.at.elapsed() > LONG;
+        if has_read {
+            self.began = None;
+        }
+        if is_long {
+            self.still_offered = OFFERED_THEN;
+        }
+        is_long
+    }
+
+    /// Whether a long message is offered, as others waited for long of late.
+    pub(super) fn has_next_offered(&mut self) -> bool {
+        let is_offered = self.still_offered > 0;
+        self.still_offered -= u8::from(is_offered);
+        is_offered
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_is_long_if_the_peer_does_not_read() {
+        let mut wait = RoomWait::default();
+        wait.goes_on(10);
+        let started = Instant::now();
+        while !wait.is_long(10, 100) {
+            wait.goes_on(10);
+            assert!(started.elapsed() < Duration::from_secs(60));
+        }
+        assert!(started.elapsed() > LONG);
+        assert_eq!(
+            (0..200).filter(|_| wait.has_next_offered()).count(),
+            OFFERED_THEN.into()
+        );
+    }
+
+    #[test]
+    fn nor_is_one_in_which_it_reads_or_that_is_over() {
+        let mut wait = RoomWait::default();
+        assert!(!wait.is_long(100, 100), "nothing has waited");
+        for taken in 0..1000 {
+            wait.goes_on(taken);
+            assert!(!wait.is_long(taken + 1, 2000));
+        }
+        assert!(!wait.is_long(2000, 2000), "it found room");
+        assert!(!wait.has_next_offered());
+    }
+
+    #[test]
+    fn a_wait_is_long_if_the_peer_reads_all_before_we_look() {
+        let mut wait = RoomWait::default();
+        wait.goes_on(10);
+        let started = Instant::now();
+        while started.elapsed() <= LONG {}
+        assert!(wait.is_long(100, 100));
+        assert!(!wait.is_long(100, 100), "that was told");
+        assert!(wait.has_next_offered());
+    }
+}
