@@ -87,9 +87,14 @@ impl<T: Transport> Engine<T> {
         }
         let id = self.core.outgoing.next_id();
         let exposed = self.transport.expose(send.to, &send.body, ExposedName::Sent(id.bits()));
-        let Some(exposed) = exposed.filter(|exposed| exposed.id.is_none()) else {
+        let Some(exposed) = exposed else {
             return false;
         };
+        if let Some(id) = exposed.id {
+            // Who is to be told of the end waits in the queue, from which it is exposed anew.
+            self.transport.unexpose(send.to, id);
+            return false;
+        }
         let offered = Outgoing {
             stage: Stage::Offered,
             ..Outgoing::new(send)

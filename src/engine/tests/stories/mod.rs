@@ -446,6 +446,8 @@ fn messages_that_cross_are_fetched_by_one_side_each() {
     assert_eq!(exchange(&mut bed, &[0]), (0, vec![true]));
     assert_eq!(exchange(&mut bed, &[1]), (0, vec![false]));
     assert_eq!(exchange(&mut bed, &[0]), (0, vec![false]));
+    let exposed = bed.nodes.iter().map(|node| node.engine.transport().inner.exposed());
+    assert_eq!(exposed.sum::<usize>(), 0, "of messages that have ended");
 }
 
 /// No get is made of what an endpoint offers to itself: here every one would fail, and be followed by a request.
