@@ -101,7 +101,13 @@ impl RmaPeer {
         match before.filter(|before| before.kind == ShortKind::Part) {
             // An earlier part of the same write stays with the target, which may refuse it: its answer ends the write.
             Some(part) => *part = short,
-            None => self.ended(to, &short, None, report),
+            None if place == 0 => self.ended(to, &short, None, report),
+            None => {
+                // What was refused is a part of the oldest write, and this is none of it.
+                let refused_part = self.refused_part.take();
+                self.ended(to, &short, None, report);
+                self.refused_part = refused_part;
+            }
         }
     }
 

@@ -311,3 +311,27 @@ fn one_of_which_the_rest_is_taken_back_ends_as_the_target_says() {
         bed.check_nothing_left();
     }
 }
+
+/// A refusal that was heard is that of the write whose other parts the target has yet to answer, not of one behind it
+/// that is taken back.
+#[test]
+fn what_is_taken_back_is_not_refused_with_a_part_of_another() {
+    let (mut bed, memory) = bed([16, 16]);
+    bed.world.borrow_mut().manner.depth = 2;
+    bed.rma(0, &write(&numbered(LEN))).unwrap();
+    refused_and_registered_again(&mut bed, &memory);
+    assert!(bed.progress(0) > 0);
+    assert_eq!((packets(&bed), bed.done(0)), ([3, 0], vec![]));
+    bed.world.borrow_mut().manner.full = 16;
+    assert!(bed.progress(1) > 0);
+    bed.world.borrow_mut().manner.full = 0;
+    bed.world.borrow_mut().manner.depth = 1000;
+    let small = access(Access::Write, 1, &numbered(8), remote(&[(0, 8, KEY)]));
+    bed.rma(0, &small).unwrap();
+    (0..1000).for_each(|_| assert_eq!(bed.progress(0), 0));
+    assert_eq!(bed.world.borrow().recalled, 1);
+    assert_eq!(bed.done(0), [end(WRITE, 1, 8, None)]);
+    bed.settle();
+    assert_eq!(bed.done(0), [end(WRITE, 1, LEN, Some(Error::NoKey))]);
+    bed.check_nothing_left();
+}
