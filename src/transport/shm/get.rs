@@ -51,25 +51,33 @@ fn part(ranges: &Ranges, at: u64, len: u64) -> Ranges {
 }
 
 /// What a `Remote` says. Its words: the instance; kind of name, count of ranges and length of the first; its address;
-/// length and address of each further range; the name. One range without a name fits the line of a record's header.
+/// length and address of each further range; the name; for how long. One range without a name fits the line of a record's header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct ParsedRemote {
     instance: u64,
     ranges: Ranges,
     named: ExposedName,
+    lent: Option<Lent>,
 }
+
+/// Memory of a region, which may be closed before a peer has copied: how many had been when it was exposed. It is a
+/// peer's to read as long as that has not changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Lent(pub u64);
 
 // Kinds of name. 0 is `ExposedName::Nothing`.
 const SENT: u8 = 1;
 const REGION: u8 = 2;
+/// Beside the kind: the memory is `Lent`.
+const LENT: u8 = 0x80;
 
-const WORDS: usize = 1 + 2 * IOV_LIMIT + 2;
+const WORDS: usize = 1 + 2 * IOV_LIMIT + 2 + 1;
 const _: () = assert!(8 * WORDS <= Remote::MAX);
 /// Bits of the first length, over which the word has count and kind.
 const FIRST_LEN: u32 = 48;
 
 /// None: there is no memory.
-pub(super) fn expose(instance: u64, iov: &UserIov, name: ExposedName) -> Option<Remote> {
+pub(super) fn expose(instance: u64, iov: &UserIov, name: ExposedName, lent: Option<Lent>) -> Option<Remote> {
     let (kind, name) = match name {
         ExposedName::Nothing => (0, &[][..]),
         ExposedName::Sent(number) => (SENT, &[number][..]),
@@ -77,6 +85,7 @@ pub(super) fn expose(instance: u64, iov: &UserIov, name: ExposedName) -> Option<
     };
     let (first, more) = iov.parts().split_first()?;
     let len = Some(first.len() as u64).filter(|len| len >> FIRST_LEN == 0)?;
+    let kind = if lent.is_some() { kind | LENT } else { kind };
     let shape = u64::from_le_bytes([0, 0, 0, 0, 0, 0, iov.parts().len() as u8, kind]);
     let (mut bytes, mut used) = ([0; Remote::MAX], 0);
     let mut write = |word: u64| {
@@ -93,6 +102,7 @@ pub(super) fn expose(instance: u64, iov: &UserIov, name: ExposedName) -> Option<
         write(part.addr() as u64);
     }
     name.iter().copied().for_each(&mut write);
+    lent.iter().for_each(|lent| write(lent.0));
     Remote::new(bytes.get(..used)?)
 }
 
@@ -114,7 +124,7 @@ fn parse(remote: &Remote) -> ParsedRemote {
         1 => Ranges::One(range(0)),
         count => Ranges::new((0..count.min(IOV_LIMIT as u8)).map(range)).unwrap_or_default(),
     };
-    let named = match kind {
+    let named = match kind & !LENT {
         SENT => ExposedName::Sent(next()),
         REGION => usize::try_from(length(&ranges)).map_or(ExposedName::Nothing, |len| {
             ExposedName::Region(RemotePart {
@@ -129,12 +139,19 @@ fn parse(remote: &Remote) -> ParsedRemote {
         instance,
         ranges,
         named,
+        lent: (kind & LENT != 0).then(|| Lent(next())),
     }
 }
 
 /// The name by which the owner of this memory looks it up again.
 pub(super) fn named(remote: &Remote) -> ExposedName {
     parse(remote).named
+}
+
+/// Whether it is a region's, and for how long.
+pub(super) fn lent(remote: &Remote) -> Option<Lent> {
+    let kind = remote.bytes().get(15)?;
+    (kind & LENT != 0).then(|| parse(remote).lent)?
 }
 
 /// Copies bytes `from` to `end` of what both sides name, by calls that may copy less than they were asked to.
@@ -232,7 +249,7 @@ mod tests {
             (&[10], &[10], 10, 5, 0..0),
             (&[10], &[10], 500, 5, 0..0),
         ] {
-            let remote = expose(5, &iov(&mut from, theirs), ExposedName::Nothing).unwrap();
+            let remote = expose(5, &iov(&mut from, theirs), ExposedName::Nothing, None).unwrap();
             let mut to = [255u8; 200];
             let local = iov(&mut to, ours);
             assert_eq!(get(5, pid, &remote, &local, at, len), Get::Done);
@@ -248,7 +265,7 @@ mod tests {
         let pid = std::process::id();
         let mut to = [0u8; 16];
         let local = iov(&mut to, &[16]);
-        let good = expose(5, &local, ExposedName::Nothing).unwrap();
+        let good = expose(5, &local, ExposedName::Nothing, None).unwrap();
         assert_eq!(get(6, pid, &good, &local, 0, 16), Get::Gone);
         let mut bytes = good.bytes().to_vec();
         bytes[16..24].copy_from_slice(&8u64.to_le_bytes());
@@ -281,9 +298,11 @@ mod tests {
                 ExposedName::Sent(u64::MAX - 9),
                 ExposedName::Region(part),
             ] {
-                let remote = expose(5, &iov, name).unwrap();
-                assert_eq!(named(&remote), name);
-                assert_eq!(parse(&remote).instance, 5);
+                for lent in [None, Some(Lent(0)), Some(Lent(u64::MAX))] {
+                    let remote = expose(5, &iov, name, lent).unwrap();
+                    assert_eq!((named(&remote), super::lent(&remote)), (name, lent));
+                    assert_eq!(parse(&remote).instance, 5);
+                }
             }
         }
         let wild = Remote::from([255; Remote::MAX]);
@@ -294,9 +313,9 @@ mod tests {
     #[test]
     fn one_range_is_near_its_header() {
         let mut memory = vec![0; 70];
-        let remote = expose(5, &iov(&mut memory, &[70]), ExposedName::Nothing).unwrap();
+        let remote = expose(5, &iov(&mut memory, &[70]), ExposedName::Nothing, None).unwrap();
         let header = Header::new(Packet::Rendezvous, 1).words();
         assert_eq!(Form::of(&header, remote.bytes().len(), true), Form::OneLine);
-        assert!(expose(5, &iov(&mut memory, &[]), ExposedName::Nothing).is_none());
+        assert!(expose(5, &iov(&mut memory, &[]), ExposedName::Nothing, None).is_none());
     }
 }

@@ -35,7 +35,7 @@ use std::sync::Arc;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"lfab-shm");
 /// To be raised with every change of the layout here, in `lane` or `ring`.
-const LAYOUT: u64 = 20;
+const LAYOUT: u64 = 21;
 /// The version of the layout, and of what engines say to each other.
 const VERSION: u64 = LAYOUT << 16 | wire::VERSION as u64;
 
@@ -68,6 +68,7 @@ const AT_ADDRESS: usize = 4 * LINE;
 const AT_RUNG: usize = 8 * LINE;
 const AT_ENTRIES_USED: usize = 12 * LINE;
 const AT_CHANGES: usize = AT_ENTRIES_USED + 8;
+const AT_CLOSINGS: usize = AT_CHANGES + 8;
 const AT_DIRECT_ACCESS: usize = 13 * LINE;
 const AT_FIRST_FREE: usize = 14 * LINE;
 const AT_POLLS: usize = 15 * LINE;
@@ -420,6 +421,11 @@ impl FileHeader {
     /// How often a region was put into the table.
     pub(super) fn changes(&self) -> &AtomicU64 {
         self.map.word(AT_CHANGES)
+    }
+
+    /// Counts the regions that the owner has closed, those that the table never showed too.
+    pub(super) fn closings(&self) -> &AtomicU64 {
+        self.map.word(AT_CLOSINGS)
     }
 
     /// One word of an entry of the region table.

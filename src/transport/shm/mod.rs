@@ -364,13 +364,21 @@ impl Transport for ShmTransport {
     }
 
     fn expose(&mut self, _: PeerId, iov: &UserIov, name: ExposedName) -> Option<Exposed> {
+        let lent = match name {
+            ExposedName::Sent(_) => None,
+            // Who closes a region says so in the table.
+            ExposedName::Region(_) | ExposedName::Nothing => {
+                self.region_table.as_ref()?;
+                Some(get::Lent(self.own.header.closings().load(Ordering::Relaxed)))
+            }
+        };
         // The name is for a dual copy.
         let name = if iov.len() < self.config.together {
             ExposedName::Nothing
         } else {
             name
         };
-        let remote = get::expose(self.own.instance, iov, name)?;
+        let remote = get::expose(self.own.instance, iov, name, lent)?;
         Some(Exposed { remote, id: None })
     }
 
@@ -423,12 +431,12 @@ impl Transport for ShmTransport {
             if got == port::Get::Unsupported {
                 self.back_off(from);
             }
-            return self.unless_closed(from, got);
+            return self.unless_closed(from, remote, got);
         }
         let got = self.fetch(from, len, || get::get(instance, pid, remote, local, at, len));
         if got == port::Get::Unsupported {
             self.back_off(from);
         }
-        self.unless_closed(from, got)
+        self.unless_closed(from, remote, got)
     }
 }

@@ -7,7 +7,7 @@ use super::config::Config;
 use super::outbound::{ConnectError, Outbound, Written};
 use super::{ShmTransport, peers};
 use crate::engine::op::Unreached;
-use crate::engine::port::{self, PeerId, Push};
+use crate::engine::port::{self, PeerId, Push, Remote};
 use crate::engine::wire::Packet;
 use crate::sys::clock;
 use core::sync::atomic::{Ordering, fence};
@@ -100,15 +100,19 @@ impl ShmTransport {
         }
     }
 
-    /// Fails a fetch whose peer has closed its endpoint meanwhile: the program may have used that memory for something
-    /// else by then.
-    pub(super) fn unless_closed(&mut self, from: PeerId, got: port::Get) -> port::Get {
+    /// Fails a fetch whose peer has closed its endpoint or the region meanwhile: the program may have used that memory for
+    /// something else by then. Where it was another region, the peer is asked for the bytes.
+    pub(super) fn unless_closed(&mut self, from: PeerId, remote: &Remote, got: port::Get) -> port::Get {
         // SYNC POINT closed: the owner says that it closes before it gives the memory back.
         fence(Ordering::SeqCst);
         let closed = |peer: &peers::Peer| peer.out.as_ref().is_none_or(|out| out.is_closed());
         if got == port::Get::Done && self.peers.get(from).is_none_or(closed) {
             self.end(from);
             return port::Get::Gone;
+        }
+        let out = self.peers.get(from).and_then(|peer| peer.out.as_ref());
+        if got == port::Get::Done && out.is_some_and(|out| !out.is_still_lent(remote)) {
+            return port::Get::Unsupported;
         }
         got
     }

@@ -278,6 +278,13 @@ impl Mirror for RegionTable {
         left
     }
 
+    fn closed(&self) {
+        if self.file.is_ours() {
+            // SYNC POINT lent: before the program may use the memory for something else.
+            self.header.closings().fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
     fn is_over(&self) -> bool {
         let closed = self.entries().closed;
         closed && self.is_left(None, Duration::ZERO)

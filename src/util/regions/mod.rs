@@ -76,6 +76,9 @@ pub trait Mirror: Send + Sync {
     /// Waits until no peer works on this region, which was hidden before. False: a peer did not leave in time. Called
     /// without a lock.
     fn settle(&self, key: u64) -> bool;
+    /// A region, shown or not, is closed, and its memory goes back to the program when this returns: what a peer has leave
+    /// to read is not what it was any more.
+    fn closed(&self) {}
     /// It shows nothing any more, and no peer works on a region that it showed.
     fn is_over(&self) -> bool;
 }
@@ -230,6 +233,7 @@ impl Regions {
             table.left.retain(|mirror| !mirror.is_over());
             drop(table);
             settle();
+            mirrors.iter().for_each(|mirror| mirror.closed());
         }
         let mut table = self.table.lock();
         table.closing.retain(|other| *other != key);

@@ -46,6 +46,14 @@ impl PeerMemory {
         }
     }
 
+    /// Whether what was copied of it was the peer's to give.
+    fn is_still_there(&self, out: &Outbound) -> bool {
+        match self {
+            PeerMemory::Message(remote) => out.is_still_lent(remote),
+            PeerMemory::Region(_) => true, // looked at with each piece
+        }
+    }
+
     /// Copies some of it, without the helper.
     fn copy(&self, out: &mut Outbound, local: &UserIov, at: usize, len: usize) -> Get {
         match self {
@@ -140,7 +148,7 @@ impl ShmTransport {
         }
         let number = peer.last_dual_copy.wrapping_add(1).max(1);
         let back = cut.count;
-        let ours = get::expose(self.own.instance, local, ExposedName::Nothing)?;
+        let ours = get::expose(self.own.instance, local, ExposedName::Nothing, None)?;
         let (words, body) = encode_request(number, cut, &ours, &memory.requested())?;
         // SYNC POINT pieces: stored before the request, which is published with a release.
         let left = PiecesLeft { number, front: 0, back };
@@ -169,7 +177,7 @@ impl ShmTransport {
             };
             let got = pending.result(lane, out);
             if let Some(got) = got {
-                let copied = got == Get::Done && !out.is_closed();
+                let copied = got == Get::Done && !out.is_closed() && pending.memory.is_still_there(out);
                 sink.finished(pending.token, if copied { Ok(()) } else { Err(NotDone::AskPeer) });
                 done += 1;
             }

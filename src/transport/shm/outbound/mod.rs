@@ -17,6 +17,7 @@ use super::direct_access::RegionCache;
 use super::doorbell::Doorbell;
 use super::endpoint_file::EndpointFile;
 use super::fill;
+use super::get;
 use super::lane::{self, Lane, Rows, SMALL};
 use super::layout::{self, FileHeader};
 use super::name;
@@ -25,7 +26,7 @@ use super::proof::{PeerIdentity, Proof};
 use super::ring::{self, Cells, Form, Producer, Record, Slot};
 use super::ring_or_kernel::Choice;
 use super::room_wait::RoomWait;
-use crate::engine::port::Body;
+use crate::engine::port::{Body, Remote};
 use crate::engine::wire::{self, Packet};
 use crate::sys::shared::Status;
 use crate::sys::{clock, shared};
@@ -416,6 +417,16 @@ impl Outbound {
 
     pub(super) fn is_closed(&self) -> bool {
         self.header.attention().load(Ordering::Relaxed) & layout::CLOSED != 0
+    }
+
+    /// Whether what was just copied out of this memory is what the peer exposed: if it is a region's, the peer has closed
+    /// none since.
+    pub(super) fn is_still_lent(&self, remote: &Remote) -> bool {
+        get::lent(remote).is_none_or(|lent| {
+            // SYNC POINT lent: the bytes are read before the count.
+            fence(Ordering::Acquire);
+            self.header.closings().load(Ordering::Relaxed) == lent.0
+        })
     }
 
     /// Asks the receiver to wake us when it gives lines back, if a body found no room. The caller then has the kernel

@@ -201,7 +201,7 @@ fn fetch_latency() {
         let dir = Dir::new();
         let from = memory(len);
         let mut a = dir.open("a");
-        let remote = a.expose(0, &from, ExposedName::Nothing).unwrap().remote;
+        let remote = a.expose(0, &from, ExposedName::Sent(1)).unwrap().remote;
         // The child reads the parent's memory.
         let child = Child::run(|| {
             let mut end = dir.open("b");

@@ -7,12 +7,12 @@ use crate::util::regions::Region;
 use crate::util::user::UserBuf;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-const LEN: usize = 3 << 20;
+pub(super) const LEN: usize = 3 << 20;
 
 /// A sink that records how gets end, and has one message and some regions to be asked for.
 #[derive(Default)]
-struct GetSink {
-    ended: Vec<(Token, bool)>,
+pub(super) struct GetSink {
+    pub ended: Vec<(Token, bool)>,
     gone: Vec<PeerId>,
     sent: Option<UserIov>,
     regions: Option<Arc<Regions>>,
@@ -29,7 +29,7 @@ impl GetSink {
         }
     }
 
-    fn showing(regions: &Arc<Regions>) -> GetSink {
+    pub fn showing(regions: &Arc<Regions>) -> GetSink {
         GetSink {
             regions: Some(regions.clone()),
             ..GetSink::default()
@@ -60,13 +60,13 @@ impl Sink for GetSink {
     }
 }
 
-fn iov(bytes: &mut [u8]) -> UserIov {
+pub(super) fn iov(bytes: &mut [u8]) -> UserIov {
     let (first, rest) = bytes.split_at_mut(bytes.len() / 3);
     // SAFETY: the memory outlives the calls in every test.
     UserIov::new([first, rest].map(|part| unsafe { UserBuf::new(part.as_mut_ptr(), part.len()) })).unwrap()
 }
 
-fn pattern(round: usize, len: usize) -> Vec<u8> {
+pub(super) fn pattern(round: usize, len: usize) -> Vec<u8> {
     (0..len).map(|at| (at / 7 + at / 4096 + round) as u8).collect()
 }
 
@@ -88,7 +88,7 @@ fn fetch(end: &mut ShmTransport, from: PeerId, remote: &Remote, into: &UserIov, 
 }
 
 /// Opens two endpoints that have a ring in each other's file.
-fn joined(dir: &Dir) -> (ShmTransport, ShmTransport, PeerId, PeerId) {
+pub(super) fn joined(dir: &Dir) -> (ShmTransport, ShmTransport, PeerId, PeerId) {
     let (mut a, mut b) = (dir.open("a"), dir.open("b"));
     let (to_b, to_a) = (a.peer(b"b").unwrap(), b.peer(b"a").unwrap());
     for (end, to) in [(&mut a, to_b), (&mut b, to_a)] {
@@ -107,13 +107,17 @@ fn helped(end: &ShmTransport, peer: PeerId) -> u64 {
 }
 
 /// The lane that an endpoint has in its peer's file.
-fn lane(end: &ShmTransport, peer: PeerId) -> &Lane {
+pub(super) fn lane(end: &ShmTransport, peer: PeerId) -> &Lane {
     &end.peers.get(peer).and_then(|peer| peer.out.as_ref()).unwrap().lane
 }
 
 /// Begins a copy of this number, while a helper takes one piece of it, if it is quick enough, and is stopped then.
 /// Returns how the copy began, and whether the piece was taken.
-fn beside_a_stopped_helper(pieces: &AtomicU64, number: u32, begin: impl FnOnce() -> port::Get) -> (port::Get, bool) {
+pub(super) fn beside_a_stopped_helper(
+    pieces: &AtomicU64,
+    number: u32,
+    begin: impl FnOnce() -> port::Get,
+) -> (port::Get, bool) {
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let taken = scope.spawn(|| {
@@ -291,10 +295,10 @@ fn a_sender_that_may_not_write_leaves_it_to_the_receiver() {
 
 // ---- regions ----
 
-const KEY: u64 = 5;
+pub(super) const KEY: u64 = 5;
 
 /// Registers private memory with an endpoint.
-fn open(end: &mut ShmTransport, memory: &mut [u8]) -> Arc<Regions> {
+pub(super) fn open(end: &mut ShmTransport, memory: &mut [u8]) -> Arc<Regions> {
     let regions = Arc::new(Regions::new(false, true));
     end.publish_regions(&regions, 1);
     // SAFETY: the memory outlives the calls in every test.
@@ -303,7 +307,7 @@ fn open(end: &mut ShmTransport, memory: &mut [u8]) -> Arc<Regions> {
     regions
 }
 
-fn region(memory: UserIov) -> Region {
+pub(super) fn region(memory: UserIov) -> Region {
     Region {
         memory,
         rights: Rights::BOTH,
@@ -314,7 +318,7 @@ fn region(memory: UserIov) -> Region {
     }
 }
 
-fn part(at: usize, len: usize) -> RemotePart {
+pub(super) fn part(at: usize, len: usize) -> RemotePart {
     RemotePart {
         addr: at as u64,
         len,

@@ -142,7 +142,7 @@ fn a_process_is_whose_file_it_has() {
     let mut bytes = [7u8; 64];
     // SAFETY: the memory outlives the calls.
     let iov = UserIov::one(unsafe { UserBuf::new(bytes.as_mut_ptr(), bytes.len()) });
-    let remote = victim.expose(0, &iov, ExposedName::Nothing).unwrap().remote;
+    let remote = victim.expose(0, &iov, ExposedName::Sent(1)).unwrap().remote;
     let mut into = [0u8; 64];
     // SAFETY: as above.
     let local = UserIov::one(unsafe { UserBuf::new(into.as_mut_ptr(), into.len()) });

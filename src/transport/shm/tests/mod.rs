@@ -2,7 +2,7 @@
 //!
 //! - `plain`: what works while nobody dies. `suite`: the suite of all transports. `waking`: sleepers.
 //! - `dialogue`: two that answer each other.
-//! - `direct_access`, `dual_copy`: memory of peers.
+//! - `direct_access`, `dual_copy`: memory of peers. `lent`: of a region, which the peer lets be fetched.
 //! - `life`: endpoints that die or close; `earlier_lives`, `dead_names`: who has their addresses before and after.
 //!   `forks`: children of fork. `refused`: what the system refuses.
 //! - `hostile`: files with any contents. `forger`: a malicious peer that knows the protocol.
@@ -17,6 +17,7 @@ mod earlier_lives;
 mod forger;
 mod forks;
 mod hostile;
+mod lent;
 mod life;
 mod plain;
 mod refused;

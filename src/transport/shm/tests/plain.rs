@@ -405,7 +405,7 @@ fn memory_of_a_peer_is_fetched() {
     // SAFETY: both vectors outlive the calls.
     let iov = |bytes: &mut [u8]| UserIov::one(unsafe { UserBuf::new(bytes.as_mut_ptr(), bytes.len()) });
     let (source, target) = (iov(&mut from), iov(&mut to));
-    let remote = a.expose(0, &source, ExposedName::Nothing).unwrap().remote;
+    let remote = a.expose(0, &source, ExposedName::Sent(1)).unwrap().remote;
     assert_eq!(b.get(to_a, &remote, &target, 5, 90_000, Some(0)), port::Get::Done);
     assert!(to[5..90_005] == from[5..90_005] && to[90_005..].iter().all(|byte| *byte == 0));
     // Memory exposed by another instance.

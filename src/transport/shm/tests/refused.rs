@@ -104,7 +104,7 @@ fn fetching_may_be_forbidden() {
     let byte = Box::leak(Box::new([1u8; 64]));
     // SAFETY: leaked, so valid for ever.
     let iov = UserIov::one(unsafe { crate::util::user::UserBuf::new(byte.as_mut_ptr(), 64) });
-    let remote = end.expose(0, &iov, ExposedName::Nothing).unwrap().remote;
+    let remote = end.expose(0, &iov, ExposedName::Sent(1)).unwrap().remote;
     let child = Child::run(|| {
         let to_a = |end: &mut ShmTransport| end.peer(b"a").unwrap();
         let mut free = dir.open("b");

@@ -31,6 +31,8 @@ impl Pair {
             poll_until(end, &mut Kept::default(), |kept| !kept.packets.is_empty());
         }
         let mut sent: Vec<u8> = (0..LEN).map(|at| (at / 3) as u8).collect();
+        // As memory of a region that has no name by which the sender could help.
+        sender.publish_regions(&Arc::new(Regions::new(false, true)), 1);
         let exposed = sender.expose(to, &all_of(&mut sent), ExposedName::Nothing).unwrap();
         Pair {
             sender,

@@ -223,6 +223,7 @@ impl Story {
     /// Memory of the forger's own, named in full or with something wrong.
     fn name(&mut self, forger: &mut ShmTransport) -> Remote {
         let named = self.named();
+        forger.publish_regions(&Arc::new(Regions::new(false, true)), 1);
         let remote = forger.expose(0, &self.loot.iov(), named).unwrap().remote;
         if self.dice.below(4) == 0 {
             // Instance, length of the first piece, count, or kind of name. Not an address: all this is one process.
