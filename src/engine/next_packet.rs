@@ -1,7 +1,7 @@
 //! The order in which packets to one peer leave.
 //!
 //! `next` chooses the next packet for a peer, `pushing` pushes it, and `pushed` records that it has gone. Answers go
-//! first; then queued operations and requested bytes take turns. A message starts only after all earlier ones to the
+//! first, but for one packet after many replies; then queued operations and requested bytes take turns. A message starts only after all earlier ones to the
 //! same peer have started, which is all that matching order needs.
 
 use super::credit;
@@ -73,14 +73,23 @@ impl Core {
                 return Some(NextPacket::bare(Purpose::Acks, header));
             }
             if let Some(reply) = self.first_reply(to) {
-                let (header, len) = reply.next(self.max_body_to(to));
-                return Some(NextPacket {
-                    len,
-                    ..NextPacket::bare(Purpose::Reply, header)
+                let others = self.had_many_replies(to).then(|| self.next_of_others(to)).flatten();
+                return others.or_else(|| {
+                    let (header, len) = reply.next(self.max_body_to(to));
+                    Some(NextPacket {
+                        len,
+                        ..NextPacket::bare(Purpose::Reply, header)
+                    })
                 });
             }
         }
-        if peer.requested_next {
+        self.next_of_others(to)
+    }
+
+    /// What is no answer, or the bytes of a long read.
+    #[inline]
+    fn next_of_others(&self, to: PeerId) -> Option<NextPacket> {
+        if self.peers.get(to as usize)?.requested_next {
             self.next_requested(to).or_else(|| self.next_queued(to))
         } else {
             self.next_queued(to).or_else(|| self.next_requested(to))
@@ -182,6 +191,7 @@ impl Core {
 
     /// Records that a packet from `next` was pushed.
     pub(super) fn pushed(&mut self, to: PeerId, packet: &NextPacket, report: &mut impl Report) {
+        self.note_turn(to, packet.purpose);
         match packet.purpose {
             Purpose::Control => {
                 self.peer(to).control.pop_front();

@@ -6,6 +6,7 @@
 
 use super::exposure::Exposure;
 use super::known_memory::KnownMemory;
+use super::next_packet::Purpose;
 use super::op::{Access, CompletedOp, Completion, Context, Error, MessageKind, RemoteIov, RemotePart, Report, Tell};
 use super::peer::{Detours, Peer};
 use super::pieces::{Refusal, done_failed, refusal_code, refusal_error};
@@ -25,6 +26,9 @@ const MOST_PUT_OFF: u64 = 64;
 const IDLE_POLLS: u32 = 32;
 /// They go after so many polls in any case: a fence of the peer's may wait for them while others send all the time.
 const MOST_POLLS: u32 = 1024;
+/// After so many replies another packet goes first: a peer that reads without pause, and takes the answers no sooner than
+/// they are written, would never let anything else through.
+const MOST_REPLIES: u8 = 16;
 
 /// The result of a peer's short read or atomic, as the memory was when the request was executed.
 #[derive(Debug)]
@@ -132,6 +136,8 @@ pub(super) struct RmaPeer {
     pub reply_bytes: usize,
     pub served_reads: VecDeque<ServedRead>,
     pub exposed_reads: Vec<ExposedRead>,
+    /// How many of them were pushed since something else was.
+    pub replies_in_a_row: u8,
     /// `served_reads` goes before `Peer::requested` next: they take turns.
     pub serve_next: bool,
     /// Our long reads and writes in flight. Messages and atomics to the peer wait for them.
@@ -336,6 +342,25 @@ impl Core {
         rma.acks = rma.acks.saturating_sub(acks);
         rma.acks_due &= rma.acks > 0;
         rma.acks_each = false;
+    }
+
+    /// Whether something else goes before the next reply.
+    pub(super) fn had_many_replies(&self, to: PeerId) -> bool {
+        let rma = self.peers.get(to as usize).and_then(|peer| peer.rma.as_ref());
+        rma.is_some_and(|rma| rma.replies_in_a_row >= MOST_REPLIES)
+    }
+
+    /// A packet was pushed for this.
+    #[inline]
+    pub(super) fn note_turn(&mut self, to: PeerId, purpose: Purpose) {
+        let Some(rma) = self.peers.get_mut(to as usize).and_then(|peer| peer.rma.as_mut()) else {
+            return;
+        };
+        match purpose {
+            Purpose::Reply => rma.replies_in_a_row = rma.replies_in_a_row.saturating_add(1),
+            Purpose::Control | Purpose::Credit | Purpose::Acks => {}
+            _ => rma.replies_in_a_row = 0,
+        }
     }
 
     pub(super) fn first_reply(&self, to: PeerId) -> Option<&Reply> {

@@ -382,3 +382,36 @@ fn a_node_reaches_itself() {
         bed.check_nothing_left();
     }
 }
+
+/// A peer that reads without pause, each answer in several packets, and takes them no sooner than they are written, leaves
+/// room for nothing but answers.
+#[test]
+fn who_is_read_from_without_pause_writes_all_the_same() {
+    let mut manner = manners()[0];
+    manner.depth = 2;
+    (manner.limits.max_in_writes, manner.limits.max_short_read) = (3000, 3000);
+    let mut bed = Bed::new(2, 4, manner, small());
+    let memory = [0, 1].map(|_| Lent::new(&[3000], 0));
+    (0..)
+        .zip(&memory)
+        .for_each(|(node, memory)| register(&bed, node, 1, memory, Rights::BOTH));
+    let (long, short) = (Lent::new(&[2900], 0), Lent::new(&[8], 0));
+    let read = access(Access::Read, 0, &long, remote(&[(0, 2900, 1)]));
+    let (mut asked, mut answered) = (0, 0);
+    for round in 0..200 {
+        while asked < answered + 8 && bed.rma(1, &read).is_ok() {
+            asked += 1;
+        }
+        bed.progress(0);
+        if round == 0 {
+            bed.rma(0, &access(Access::Write, 1, &short, remote(&[(100, 8, 1)])))
+                .unwrap();
+        }
+        bed.progress(1);
+        answered += bed.done(1).len();
+        if !bed.done(0).is_empty() {
+            return bed.settle();
+        }
+    }
+    panic!("{answered} reads were answered, and nothing was written");
+}
