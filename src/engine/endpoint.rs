@@ -60,10 +60,24 @@ impl<T: Transport> Engine<T> {
         if T::ONE_SIDED && config.one_sided {
             core.one_sided = transport.one_sided();
         }
-        Engine {
+        let mut engine = Engine {
             transport,
             core,
             more_to_push: false,
+        };
+        engine.tell_of_order();
+        engine
+    }
+
+    /// Goes on with another transport, before anything is sent.
+    pub fn set_transport(&mut self, transport: T) {
+        self.transport = transport;
+        self.tell_of_order();
+    }
+
+    fn tell_of_order(&mut self) {
+        if self.core.config.reads_pass {
+            self.transport.let_reads_pass();
         }
     }
 

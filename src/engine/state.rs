@@ -35,6 +35,8 @@ pub struct Config {
     /// Nobody here counts what peers do, and no operation of ours need be counted by its target: the transport may do
     /// them by itself (`port::OneSided`).
     pub one_sided: bool,
+    /// Reads need not keep their order (FI_ORDER_RAR, FI_ORDER_RMA_RAR).
+    pub reads_pass: bool,
 }
 
 impl Default for Config {
@@ -45,6 +47,7 @@ impl Default for Config {
             share: 32 << 20,
             in_flight: 1024,
             one_sided: true,
+            reads_pass: false,
         }
     }
 }

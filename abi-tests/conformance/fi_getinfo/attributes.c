@@ -411,6 +411,37 @@ static void errno_is_left_alone(void)
 	fi_freeinfo(info);
 }
 
+static uint64_t asked_order;
+
+static void orders(struct fi_info *hints)
+{
+	hints->caps |= FI_RMA;
+	hints->tx_attr->msg_order = hints->rx_attr->msg_order = asked_order;
+}
+
+static void an_order_that_is_asked_for_is_kept(void)
+{
+	static const uint64_t all[] = {
+		FI_ORDER_RAR, FI_ORDER_RAW, FI_ORDER_RAS, FI_ORDER_WAR, FI_ORDER_WAW, FI_ORDER_WAS, FI_ORDER_SAR, FI_ORDER_SAW,
+		FI_ORDER_SAS, FI_ORDER_RMA_RAR, FI_ORDER_RMA_RAW, FI_ORDER_RMA_WAR, FI_ORDER_RMA_WAW,
+	};
+	struct fi_info *info;
+	unsigned i, offered = 0;
+
+	for (i = 0; i < sizeof(all) / sizeof(*all); i++) {
+		asked_order = all[i];
+		if (ask(orders, &info))
+			continue;
+		offered++;
+		CHECK(info->tx_attr->msg_order & all[i], "tx_attr.msg_order 0x%llx, asked for 0x%llx",
+		      (unsigned long long) info->tx_attr->msg_order, (unsigned long long) all[i]);
+		CHECK(info->rx_attr->msg_order & all[i], "rx_attr.msg_order 0x%llx, asked for 0x%llx",
+		      (unsigned long long) info->rx_attr->msg_order, (unsigned long long) all[i]);
+		fi_freeinfo(info);
+	}
+	NEED(offered, "an order");
+}
+
 static const struct test tests[] = {
 	TEST(allocinfo_is_zero_and_whole), TEST(errno_is_left_alone), TEST(everything_without_hints),
 	TEST(the_provider_asked_for), TEST(an_empty_name_is_any_provider), TEST(no_such_provider),
@@ -420,7 +451,7 @@ static const struct test tests[] = {
 	TEST(a_version_of_the_future), TEST(versions_of_the_past), TEST(unknown_capabilities),
 	TEST(attributes_at_least_as_asked), TEST(the_longest_message_of_all), TEST(no_modes_unless_offered),
 	TEST(capabilities_of_zero_are_a_wildcard), TEST(named_contexts_only_for_those_who_ask),
-	TEST(local_and_remote), TEST(only_the_providers), TEST(rescan_finds_the_same), TEST(dupinfo_copies_all),
+	TEST(an_order_that_is_asked_for_is_kept), TEST(local_and_remote), TEST(only_the_providers), TEST(rescan_finds_the_same), TEST(dupinfo_copies_all),
 	TEST(an_answer_as_hints), TEST(from_many_threads),
 };
 

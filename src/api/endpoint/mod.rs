@@ -266,7 +266,7 @@ impl<T: EndpointTransport + 'static> EndpointOps for Arc<Endpoint<T>> {
         }
         let renamed = core.engine.transport().renamed(address)?;
         if let Some(transport) = renamed.transport {
-            *core.engine.transport_mut() = transport;
+            core.engine.set_transport(transport);
         }
         if renamed.address.is_some() {
             core.owners.name = renamed.address;

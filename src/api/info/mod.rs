@@ -23,5 +23,10 @@ mod ranks;
 pub mod refusal;
 mod reply;
 
+use crate::abi::types::{FI_ORDER_RAR, FI_ORDER_RMA_RAR};
+
+/// The orders between reads, which are offered on request.
+pub const READS_IN_ORDER: u64 = FI_ORDER_RAR | FI_ORDER_RMA_RAR;
+
 #[cfg(test)]
 pub mod samples;

@@ -432,6 +432,9 @@ pub trait Transport {
     // way: they get every operation, in order, and answer `Unsupported` for a peer that did not publish its regions,
     // which is asked with packets from then on.
 
+    /// From now on reads of peers' memory need not keep their order.
+    fn let_reads_pass(&mut self) {}
+
     /// Lets peers access these regions directly, through the endpoint of this number, where `Region::shown_at` allows.
     fn publish_regions(&mut self, _regions: &Arc<Regions>, _endpoint: u64) {}
 

@@ -405,6 +405,12 @@ impl<N: Naming> Transport for Join<N> {
         }
     }
 
+    fn let_reads_pass(&mut self) {
+        if let Some(near) = self.near_mut() {
+            near.let_reads_pass();
+        }
+    }
+
     fn hide_regions(&mut self) {
         if let Some(near) = self.near_mut() {
             near.hide_regions();

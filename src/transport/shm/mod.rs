@@ -113,6 +113,8 @@ pub struct ShmTransport {
     pending_copies: Vec<PendingCopy>,
     /// Counts sleeps, in the form of the attention word.
     sleeps: u64,
+    /// Reads need not keep their order: see `passing`.
+    reads_pass: bool,
     warned_of_mapping: bool,
     /// Where peers find our registered memory, and whose regions these are.
     region_table: Option<(Arc<RegionTable>, Arc<Regions>)>,
@@ -149,6 +151,7 @@ impl ShmTransport {
             starved: Vec::new(),
             pending_copies: Vec::new(),
             sleeps: 0,
+            reads_pass: false,
             warned_of_mapping: false,
             region_table: None,
         })
@@ -279,6 +282,10 @@ impl Transport for ShmTransport {
         }
     }
 
+    fn let_reads_pass(&mut self) {
+        self.reads_pass = true;
+    }
+
     fn hide_regions(&mut self) {
         if let Some((table, _)) = &self.region_table {
             table.close();
@@ -326,10 +333,11 @@ impl Transport for ShmTransport {
             return port::Get::Unsupported;
         }
         let bulk = self.config.bulk;
+        let like = if self.reads_pass { access } else { Access::Write };
         let found = self.direct_path(to).and_then(|out| {
             let range = out.copyable_now(part, access)?;
             // A short operation that may not overtake what is unread goes as a packet behind it.
-            let is_free = out.may_pass(access) || part.len >= bulk && out.wait_until_read(access);
+            let is_free = out.may_pass(like) || part.len >= bulk && out.wait_until_read(like);
             is_free.then(|| (range, out.is_asleep()))
         });
         let Some((range, asleep)) = found else {

@@ -4,6 +4,7 @@
 //! FI_SETOPSFLAG change it.
 
 use crate::abi::types::*;
+use crate::api::info::READS_IN_ORDER;
 use crate::api::info::caps::is_rma_target;
 use crate::api::info::model::Info;
 use crate::engine::Config;
@@ -137,6 +138,7 @@ pub(crate) fn engine_config(info: &Info) -> Config {
     Config {
         in_flight: default.in_flight.max(sends),
         one_sided: info.caps & FI_RMA_EVENT == 0,
+        reads_pass: info.tx.as_ref().is_some_and(|tx| tx.msg_order & READS_IN_ORDER == 0),
         ..default
     }
 }

@@ -236,6 +236,10 @@ impl<T: Transport> Transport for Watch<T> {
         self.inner.publish_regions(regions, endpoint);
     }
 
+    fn let_reads_pass(&mut self) {
+        self.inner.let_reads_pass();
+    }
+
     fn hide_regions(&mut self) {
         self.inner.hide_regions();
     }

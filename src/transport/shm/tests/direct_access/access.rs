@@ -247,7 +247,8 @@ fn a_region_is_mapped_for_a_short_use_or_the_second() {
     }
 }
 
-/// Reads that the target has not read yet, in its ring or as a turn, are passed by reads, and by nothing else.
+/// Reads that the target has not read yet, in its ring or as a turn, are passed by reads, and by nothing else; where reads
+/// keep their order, by nothing.
 #[test]
 fn reads_pass_reads() {
     let memory = Memory::private();
@@ -265,6 +266,9 @@ fn reads_pass_reads() {
     for read in 0..2 {
         for _ in 0..=read {
             ask(&mut p.end);
+            p.end.reads_pass = false;
+            assert!(!done(&mut p.end, Access::Read) && !done(&mut p.end, Access::Write));
+            p.end.let_reads_pass();
             assert!(done(&mut p.end, Access::Read) && !done(&mut p.end, Access::Write));
         }
         push(&mut p.end, p.to, &header(1), &body(1));
