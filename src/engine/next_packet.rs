@@ -1,8 +1,8 @@
 //! The order in which packets to one peer leave.
 //!
 //! `next` chooses the next packet for a peer, `pushing` pushes it, and `pushed` records that it has gone. Answers go
-//! first, but for one packet after many replies; then queued operations and requested bytes take turns. A message starts
-//! only after all earlier ones to the same peer have started, which is all that matching order needs.
+//! first, but for one packet after many replies; then queued operations and requested bytes take turns. A message
+//! starts only after all earlier ones to the same peer have started, which is all that matching order needs.
 
 use super::credit;
 use super::op::{CompletionLevel, Error, Report};
@@ -161,7 +161,7 @@ impl Core {
         let fetched = matches!(outgoing.local, LocalBuffer::User(_)) && peer.is_to_fetch();
         let limits = self.limits_to(to);
         let eager = match fetched {
-            true if peer.held_up => limits.eager_if_fetched.min(EAGER_IF_HELD_UP),
+            true if peer.held_up && limits.can_get => limits.eager_if_fetched.min(EAGER_IF_HELD_UP),
             true => limits.eager_if_fetched,
             false => limits.eager,
         };

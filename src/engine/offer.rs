@@ -14,8 +14,8 @@ use super::state::Core;
 use super::wire::{Header, Packet};
 use crate::util::slab::Id;
 
-/// Messages that cross are offered and fetched so up to this length, if `gets_at_once` is not more. 64 KiB each way take
-/// 4 in a hundred less by it, from 1 MiB on they take 2 to 4 longer.
+/// Messages that cross are offered and fetched so up to this length, if `gets_at_once` is not more. 64 KiB each way
+/// take 4 in a hundred less by it, from 1 MiB on they take 2 to 4 longer.
 const CROSSING_AT_ONCE: usize = 128 << 10;
 
 /// An offered message that has found its receive in this poll.

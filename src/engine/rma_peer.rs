@@ -26,8 +26,8 @@ const MOST_PUT_OFF: u64 = 64;
 const IDLE_POLLS: u32 = 32;
 /// They go after so many polls in any case: a fence of the peer's may wait for them while others send all the time.
 const MOST_POLLS: u32 = 1024;
-/// After so many replies another packet goes first: a peer that reads without pause, and takes the answers no sooner than
-/// they are written, would never let anything else through.
+/// After so many replies another packet goes first: a peer that reads without pause, and takes the answers no sooner
+/// than they are written, would never let anything else through.
 const MOST_REPLIES: u8 = 16;
 
 /// The result of a peer's short read or atomic, as the memory was when the request was executed.

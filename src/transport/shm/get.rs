@@ -51,7 +51,8 @@ fn part(ranges: &Ranges, at: u64, len: u64) -> Ranges {
 }
 
 /// What a `Remote` says. Its words: the instance; kind of name, count of ranges and length of the first; its address;
-/// length and address of each further range; the name; for how long. One range without a name fits the line of a record's header.
+/// length and address of each further range; the name; for how long. One range without a name fits the line of a
+/// record's header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct ParsedRemote {
     instance: u64,

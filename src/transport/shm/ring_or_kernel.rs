@@ -32,8 +32,9 @@ const LOOKS_IN_VAIN: usize = 160;
 /// A wait ends after so many looks in any case, some hundred microseconds, as the peer may write anything.
 const LOOKS_AT_MOST: usize = 8192;
 /// The longest message for which it pays to keep both sides busy, through the ring or by turns, where the peer sends at
-/// the same time, or where nothing else is sent. Near, 16 KiB each way took 2.5 us so and 3.1 by the kernel, 32 KiB 4.5 and 4.2; far
-/// 4.6 and 4.7, 6.1 and 5.8. One way and alone, 32 KiB take as long either way, and the kernel keeps one side busy only.
+/// the same time, or where nothing else is sent. Near, 16 KiB each way took 2.5 us so and 3.1 by the kernel, 32 KiB 4.5
+/// and 4.2; far 4.6 and 4.7, 6.1 and 5.8. One way and alone, 32 KiB take as long either way, and the kernel keeps one
+/// side busy only.
 const WORTH_BOTH: usize = 16 << 10;
 /// Between two polls packets ask for so many bytes, then the kernel reads: nobody takes the answers meanwhile, and the
 /// peer has room for some of them only. Near, each of 300 reads of 64 KiB took 20 us if all went as packets, 5 us so.

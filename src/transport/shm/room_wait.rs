@@ -7,8 +7,8 @@
 
 use std::time::{Duration, Instant};
 
-/// A wait of so long is longer than the fetches of what a ring holds would take, and than a program takes that posts some
-/// hundred messages.
+/// A wait of so long is longer than the fetches of what a ring holds would take, and than a program takes that posts
+/// some hundred messages.
 const LONG: Duration = Duration::from_micros(50);
 /// After a long wait, so many long messages are offered before one is sent again.
 const OFFERED_THEN: u8 = 64;

@@ -1,4 +1,5 @@
-//! Leave to read a region, which the target gives (`Exposed`) and does not hear of again: it holds until a region is closed.
+//! Leave to read a region, which the target gives (`Exposed`) and does not hear of again: it holds until a region is
+//! closed.
 
 use super::dual_copy::{GetSink, KEY, LEN, beside_a_stopped_helper, iov, joined, lane, open, part, pattern, region};
 use super::*;
