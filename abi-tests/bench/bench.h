@@ -29,6 +29,7 @@ struct side {
 	struct fi_context2 *contexts;		/* a window of sends and one of receives */
 	uint64_t peer;
 	int polite;		/* shares its processor with others that it waits for */
+	double computes;	/* seconds that it does something else after a look that found nothing */
 	uint64_t ignore;	/* bits of the tag that its receives ignore */
 	char *tx, *rx;
 	void *desc;
