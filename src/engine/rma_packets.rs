@@ -156,11 +156,13 @@ impl Core {
     }
 
     /// How many bytes of a write go with its next packet, behind a list of its remote pieces. None: they are offered. A
-    /// write goes in parts only to known memory, so that one that is refused has written nothing; and only if its
-    /// target is not to report it.
+    /// write goes in parts only to known memory, so that one that is refused has written nothing; only if its target is
+    /// not to report it; and not while packets wait for long, as the target fetches it sooner.
     fn next_part(&self, to: PeerId, outgoing: &Outgoing, remote_side: &RemoteSide) -> Option<usize> {
         let (limits, list) = (self.limits_to(to), remote_side.list());
-        let small_only = self.peers.get(to as usize).is_some_and(|peer| peer.small_packets_only);
+        let peer = self.peers.get(to as usize);
+        let small_only = peer.is_some_and(|peer| peer.small_packets_only);
+        let held_up = peer.is_some_and(|peer| peer.held_up);
         if outgoing.at == 0 && (list > 0 || small_only) {
             let fits = outgoing.len <= limits.small() && list + outgoing.len <= self.max_body_to(to);
             return fits.then_some(outgoing.len);
@@ -172,7 +174,7 @@ impl Core {
         };
         let remote = remote_side.iov(outgoing.tag, outgoing.len);
         let is_known = || outgoing.data.is_none() && remote.only().is_some_and(|part| self.knows(to, &part));
-        let in_parts = outgoing.at > 0 || outgoing.len <= limits.in_short_writes() && is_known();
+        let in_parts = outgoing.at > 0 || outgoing.len <= limits.in_short_writes() && !held_up && is_known();
         (outgoing.len <= most || in_parts).then(|| (outgoing.len - outgoing.at).min(most))
     }
 

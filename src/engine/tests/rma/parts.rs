@@ -95,6 +95,27 @@ fn a_refusal_of_one_that_was_reported_is_told_to_the_log_once() {
     bed.check_nothing_left();
 }
 
+/// The first leaves at once, and finds no room for its third packet.
+#[test]
+fn one_that_waits_while_packets_wait_for_long_is_offered() {
+    for (held_up, expected) in [(0, [6, 0]), (16, [3, 1])] {
+        let (mut bed, memory) = bed([0; 2]);
+        let local = numbered(LEN);
+        bed.world.borrow_mut().manner.depth = 2;
+        bed.rma(0, &write(&local)).unwrap();
+        bed.rma(0, &write(&local)).unwrap();
+        {
+            let manner = &mut bed.world.borrow_mut().manner;
+            (manner.depth, manner.held_up) = (1000, held_up);
+        }
+        bed.settle();
+        assert_eq!(bed.done(0), [end(WRITE, 1, LEN, None); 2]);
+        assert_eq!(packets(&bed), expected);
+        assert_eq!(memory.bytes()[100..100 + LEN], local.bytes());
+        bed.check_nothing_left();
+    }
+}
+
 #[test]
 fn what_the_target_is_told_of_or_does_not_take_is_offered() {
     let (mut bed, memory) = bed([0; 2]);
