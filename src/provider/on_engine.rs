@@ -10,6 +10,7 @@ use crate::api::av::AddressKind;
 use crate::api::endpoint::EndpointTransport;
 use crate::api::endpoint::scalable::CONTEXTS;
 use crate::api::errno::{Errno, Result};
+use crate::api::info::READS_IN_ORDER;
 use crate::api::info::address::check_request;
 use crate::api::info::check::judge_all;
 use crate::api::info::model::*;
@@ -284,6 +285,25 @@ const ORDER: u64 = FI_ORDER_SAS
     | FI_ORDER_ATOMIC_RAW
     | FI_ORDER_ATOMIC_WAR
     | FI_ORDER_ATOMIC_WAW;
+
+/// Reads that keep their order wait for each other where the kernel could do some of them sooner, so they do only for
+/// those who ask for it. For providers whose transports heed `Transport::let_reads_pass`.
+pub(super) fn drop_unasked_order(answer: &mut Info, query: &Query) {
+    let asked_tx = query
+        .hints
+        .and_then(|hints| hints.tx.as_ref())
+        .map_or(0, |tx| tx.msg_order);
+    let asked_rx = query
+        .hints
+        .and_then(|hints| hints.rx.as_ref())
+        .map_or(0, |rx| rx.msg_order);
+    if let Some(tx) = &mut answer.tx {
+        tx.msg_order &= asked_tx | !READS_IN_ORDER;
+    }
+    if let Some(rx) = &mut answer.rx {
+        rx.msg_order &= asked_rx | !READS_IN_ORDER;
+    }
+}
 
 /// Up to this size, reads and writes of a peer's memory are carried out in order: those that are one packet, which has
 /// room for naming several pieces besides. Longer ones are fetched when their turn comes; messages wait for them.

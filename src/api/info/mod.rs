@@ -25,7 +25,7 @@ mod reply;
 
 use crate::abi::types::{FI_ORDER_RAR, FI_ORDER_RMA_RAR};
 
-/// The orders between reads, which are offered on request.
+/// The orders between reads. Without them an endpoint's reads of memory may pass each other.
 pub const READS_IN_ORDER: u64 = FI_ORDER_RAR | FI_ORDER_RMA_RAR;
 
 #[cfg(test)]

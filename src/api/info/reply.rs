@@ -4,7 +4,7 @@
 
 use super::model::{AuthKey, DomainAttr, EpAttr, Info, KeySize, RxAttr, TxAttr};
 use super::query::Query;
-use super::{READS_IN_ORDER, caps, mr_mode};
+use super::{caps, mr_mode};
 use crate::abi::types::*;
 
 pub(super) fn build(offer: &Info, query: &Query) -> Info {
@@ -76,13 +76,7 @@ fn reply_ep(attr: &mut EpAttr, hints: Option<&EpAttr>, info_caps: u64) {
     reply_key(&mut attr.auth_key, &hints.auth_key);
 }
 
-/// Reads that keep their order wait for each other, so they do only for those who ask for it.
-fn order(offered: u64, asked: u64) -> u64 {
-    offered & (asked | !READS_IN_ORDER)
-}
-
 fn reply_rx(attr: &mut RxAttr, hints: Option<&RxAttr>, info_caps: u64) {
-    attr.msg_order = order(attr.msg_order, hints.map_or(0, |hints| hints.msg_order));
     attr.caps = caps::reply(info_caps, hints.map_or(0, |hints| hints.caps), attr.caps);
     let Some(hints) = hints else { return };
     // Flags are what each operation will get by default, so nothing is added to what the application chose.
@@ -92,7 +86,6 @@ fn reply_rx(attr: &mut RxAttr, hints: Option<&RxAttr>, info_caps: u64) {
 }
 
 fn reply_tx(attr: &mut TxAttr, hints: Option<&TxAttr>, info_caps: u64) {
-    attr.msg_order = order(attr.msg_order, hints.map_or(0, |hints| hints.msg_order));
     attr.caps = caps::reply(info_caps, hints.map_or(0, |hints| hints.caps), attr.caps);
     let Some(hints) = hints else { return };
     attr.op_flags = hints.op_flags;

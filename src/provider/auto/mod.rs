@@ -19,7 +19,7 @@ mod network;
 mod settings;
 mod sleep;
 
-use super::on_engine::{OnEngine, Rdm};
+use super::on_engine::{OnEngine, Rdm, drop_unasked_order};
 use super::shm::Shm;
 use super::tcp::{DomainKey, Tcp};
 use crate::abi::types::*;
@@ -100,6 +100,7 @@ impl OnEngine for Auto {
         let (source, dest) = addresses(query)?;
         (answer.src_addr, answer.dest_addr) = (Some(source), dest);
         answer.addr_format = FI_ADDR_STR;
+        drop_unasked_order(answer, query);
         Ok(())
     }
 

@@ -4,7 +4,7 @@
 //!
 //! - `settings`: the variables FI_SHM_*.
 
-use super::on_engine::{OnEngine, Rdm};
+use super::on_engine::{OnEngine, Rdm, drop_unasked_order};
 use crate::abi::types::*;
 use crate::api::av::string::{name, text};
 use crate::api::av::{AddressKind, StringAddr};
@@ -52,6 +52,7 @@ impl OnEngine for Shm {
         let (source, dest) = addresses(query);
         (answer.src_addr, answer.dest_addr) = (Some(source), dest);
         answer.addr_format = FI_ADDR_STR;
+        drop_unasked_order(answer, query);
         Ok(())
     }
 

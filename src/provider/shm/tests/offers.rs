@@ -265,3 +265,25 @@ fn what_is_not_offered_is_refused() {
     assert_eq!(info.caps & caps, caps);
     assert_eq!(info.caps & (FI_SOURCE | FI_SOURCE_ERR), 0, "only when asked for");
 }
+
+/// Else reads need not wait for each other.
+#[test]
+fn orders_between_reads_are_for_those_who_ask() {
+    let both = FI_ORDER_RAR | FI_ORDER_RMA_RAR;
+    let order = |hints: Option<&Info>| {
+        let answers = ask(None, None, 0, hints).unwrap();
+        let parts = answers[0].info.parts().unwrap();
+        [parts.tx.msg_order, parts.rx.msg_order]
+    };
+    for order in order(None) {
+        assert_eq!((order & both, order & FI_ORDER_RAW), (0, FI_ORDER_RAW));
+    }
+    let hints = Info {
+        tx: Some(TxAttr {
+            msg_order: FI_ORDER_RAR | FI_ORDER_SAS,
+            ..TxAttr::default()
+        }),
+        ..Info::default()
+    };
+    assert_eq!(order(Some(&hints)).map(|order| order & both), [FI_ORDER_RAR, 0]);
+}

@@ -147,26 +147,6 @@ fn a_hint_that_is_set_comes_back() {
     assert_eq!(*parts.tx, expected);
 }
 
-/// Else reads need not wait for each other.
-#[test]
-fn orders_between_reads_are_for_those_who_ask() {
-    let mut template = shm();
-    let others = FI_ORDER_SAS | FI_ORDER_RAW;
-    tx(&mut template).msg_order = FI_ORDER_RAR | FI_ORDER_RMA_RAR | others;
-    rx(&mut template).msg_order = FI_ORDER_RAR | FI_ORDER_RMA_RAR | others;
-    let order = |hints: fn(&mut Info)| {
-        let info = reply_to(&template, NEW, hints);
-        let parts = info.parts().unwrap();
-        [parts.tx.msg_order, parts.rx.msg_order]
-    };
-    assert_eq!(order(|_| {}), [others; 2]);
-    assert_eq!(order(|h| tx(h).msg_order = FI_ORDER_SAS), [others; 2]);
-    assert_eq!(
-        order(|h| tx(h).msg_order = FI_ORDER_RAR),
-        [others | FI_ORDER_RAR, others]
-    );
-}
-
 #[test]
 fn zero_hints_leave_the_defaults_but_for_op_flags() {
     let (template, info) = (shm(), reply_to(&shm(), NEW, |_| {}));
