@@ -4,26 +4,11 @@
  * vain, so the speed of the machine and what else it does are of no matter.
  *   one_processor PROVIDER [CASE ...]
  */
-#define _GNU_SOURCE
-#include <sched.h>
 #include "fabric.h"
 
 #define ROUNDS 500
 /* Looks in vain for one message, on average; usual are some 20. */
 #define MANY 4000
-
-static void share_a_processor(void)
-{
-	cpu_set_t all, one;
-	int cpu = 0;
-
-	CHECK(!sched_getaffinity(0, sizeof(all), &all), "sched_getaffinity");
-	while (!CPU_ISSET(cpu, &all))
-		cpu++;
-	CPU_ZERO(&one);
-	CPU_SET(cpu, &one);
-	CHECK(!sched_setaffinity(0, sizeof(one), &one), "sched_setaffinity");
-}
 
 static void send_to_peer(struct bed *bed)
 {

@@ -224,6 +224,8 @@ size_t pack(struct bed *bed, char *to, const char *name, size_t len);
 /* ---- two processes ---- */
 
 /* Runs the body in two processes, which number themselves 0 and 1; each has a bed with one endpoint of its own. */
+/* From now on this process runs on the first processor that it may run on, as others that call this do. */
+void share_a_processor(void);
 void in_two(const struct setup *setup, void (*body)(struct bed *bed, int me, int pipe));
 void pipe_send(int fd, const void *buf, size_t len);
 void pipe_recv(int fd, void *buf, size_t len);

@@ -1,4 +1,6 @@
 /* Cases of two processes, which tell each other their names and when they are done. */
+#define _GNU_SOURCE
+#include <sched.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include "fabric.h"
@@ -128,4 +130,17 @@ void in_two(const struct setup *given, void (*body)(struct bed *, int, int))
 	CHECK(WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == CASE_FAILED, "the second process ended with %d", WEXITSTATUS(status));
 	if (WEXITSTATUS(status))
 		_exit(CASE_FAILED); /* it has said why */
+}
+
+void share_a_processor(void)
+{
+	cpu_set_t all, one;
+	int cpu = 0;
+
+	CHECK(!sched_getaffinity(0, sizeof(all), &all), "sched_getaffinity");
+	while (!CPU_ISSET(cpu, &all))
+		cpu++;
+	CPU_ZERO(&one);
+	CPU_SET(cpu, &one);
+	CHECK(!sched_setaffinity(0, sizeof(one), &one), "sched_setaffinity");
 }

@@ -136,7 +136,7 @@ pub(super) struct RmaPeer {
     pub reply_bytes: usize,
     pub served_reads: VecDeque<ServedRead>,
     pub exposed_reads: Vec<ExposedRead>,
-    /// How many of them were pushed since something else was.
+    /// Replies that were pushed since the last packet that was no answer.
     pub replies_in_a_row: u8,
     /// `served_reads` goes before `Peer::requested` next: they take turns.
     pub serve_next: bool,

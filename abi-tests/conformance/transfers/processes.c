@@ -1,5 +1,4 @@
 /* Two processes. */
-#define _GNU_SOURCE
 #include <sched.h>
 #include <unistd.h>
 #include "shared.h"
@@ -239,15 +238,7 @@ static void a_receiver_that_has_all_may_stop(void)
 /* Neither sees the other poll while it looks. */
 static void on_one_processor_body(struct bed *bed, int me, int pipe)
 {
-	cpu_set_t all, one;
-	int cpu = 0;
-
-	CHECK(!sched_getaffinity(0, sizeof(all), &all), "sched_getaffinity");
-	while (!CPU_ISSET(cpu, &all))
-		cpu++;
-	CPU_ZERO(&one);
-	CPU_SET(cpu, &one);
-	CHECK(!sched_setaffinity(0, sizeof(one), &one), "sched_setaffinity");
+	share_a_processor();
 	a_receiver_that_has_all_may_stop_body(bed, me, pipe);
 }
 

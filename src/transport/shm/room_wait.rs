@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn nor_is_one_in_which_it_reads_or_that_is_over() {
+    fn a_wait_in_which_it_reads_or_that_is_over_is_not() {
         let mut wait = RoomWait::default();
         assert!(!wait.is_long(100, 100), "nothing has waited");
         for taken in 0..1000 {
