@@ -59,6 +59,14 @@ extern bool datagram_ends;
 			WITHOUT_MEANING("queue pairs have no names but their addresses"); \
 	} while (0)
 
+/* Said by cases in which a program that owes its peers answers calls nothing more. A card takes so many of them at a time,
+   and the others go when its provider is called again. */
+#define ANSWERS_LEAVE_AT_ONCE                                                        \
+	do {                                                                         \
+		if (strcmp(provider, "shm") && strcmp(provider, "tcp") && !access("/sys/class/infiniband", F_OK)) \
+			WITHOUT_MEANING("a card must be looked at again");           \
+	} while (0)
+
 /* Ends each file that has cases: a program has those of all its files, and runs the ones named or all but `--without`. */
 void add_cases(const struct test *tests, size_t count);
 #define CASES(tests)                                                                 \
@@ -223,9 +231,9 @@ size_t pack(struct bed *bed, char *to, const char *name, size_t len);
 
 /* ---- two processes ---- */
 
-/* Runs the body in two processes, which number themselves 0 and 1; each has a bed with one endpoint of its own. */
 /* From now on this process runs on the first processor that it may run on, as others that call this do. */
 void share_a_processor(void);
+/* Runs the body in two processes, which number themselves 0 and 1; each has a bed with one endpoint of its own. */
 void in_two(const struct setup *setup, void (*body)(struct bed *bed, int me, int pipe));
 void pipe_send(int fd, const void *buf, size_t len);
 void pipe_recv(int fd, void *buf, size_t len);

@@ -110,6 +110,52 @@ static void send_after_write(void)
 	close_window(&bed, &w);
 }
 
+/* Whoever sees what was written after messages finds them all: their headers, as their bytes may come later. */
+static void write_after_send_body(struct bed *bed, int me, int pipe)
+{
+	static const size_t lengths[] = { 8, 5000, 20000 };
+	enum { MESSAGES = 100 };
+	struct window w = expose(bed, 0, there, SIZE, OPEN_TO_ALL);
+	struct iovec iov = { NULL, 0 };
+	struct fi_cq_tagged_entry entry;
+	struct remote remote;
+	unsigned i, k;
+
+	NEED(ordered(bed, FI_ORDER_WAS), "no FI_ORDER_WAS");
+	NEED(tagged, "a message of no tag cannot be looked for");
+	pipe_send(pipe, &w.remote, sizeof(w.remote));
+	pipe_recv(pipe, &remote, sizeof(remote));
+	for (i = 0; i < 3 * 4; i++) {
+		size_t len = at_most(bed, lengths[i % 3]);
+
+		meet(bed, pipe);
+		if (me == 0) {
+			fill(here, SIZE, i);
+			memset(expected, (int) i + 1, SIZE);
+			for (k = 0; k < MESSAGES; k++)
+				POST(bed, post_send(bed->side[0].ep, here, len, bed->peer, k, ctx(1)));
+			POST(bed, fi_write(bed->side[0].ep, expected, few[i / 3], desc, bed->peer, remote.base, remote.key, ctx(2)));
+			drain(bed, MESSAGES + 1);
+		} else {
+			UNTIL(bed, there[0] == (char) (i + 1));
+			TRY(bed, post_recvmsg(bed->side[0].ep, &iov, 0, FI_ADDR_UNSPEC, MESSAGES - 1, 0, ctx(3), FI_PEEK));
+			GIVES(1, next(bed, bed->side[0].rx, &entry));
+			for (k = 0; k < MESSAGES; k++) {
+				POST(bed, post_recv(bed->side[0].ep, here, len, FI_ADDR_UNSPEC, k, 0, ctx(4)));
+				COMPLETION(bed, bed->side[0].rx, ctx(4));
+				SAME(here, len, i);
+			}
+		}
+		meet(bed, pipe);
+	}
+	conceal(&w);
+}
+
+static void write_after_send(void)
+{
+	in_two(&usual, write_after_send_body);
+}
+
 /* A fenced operation sees the results of all before it, whatever the order otherwise. */
 static void fence(void)
 {
@@ -140,7 +186,8 @@ static void fence(void)
 }
 
 static const struct test tests[] = {
-	TEST(write_after_write), TEST(read_after_write), TEST(write_after_read), TEST(send_after_write), TEST(fence),
+	TEST(write_after_write), TEST(read_after_write), TEST(write_after_read), TEST(send_after_write),
+	TEST(write_after_send), TEST(fence),
 };
 
 CASES(tests)

@@ -161,6 +161,7 @@ static void a_target_that_was_told_of_all_may_stop_body(struct bed *bed, int me,
 
 static void a_target_that_was_told_of_all_may_stop(void)
 {
+	ANSWERS_LEAVE_AT_ONCE;
 	in_two(&usual, a_target_that_was_told_of_all_may_stop_body);
 }
 

@@ -178,13 +178,6 @@ static void an_inject_of_a_sharer_is_taken(void)
 	in_two(&s, an_inject_of_a_sharer_is_taken_body);
 }
 
-/* A card takes so many answers at a time, and the others go when its provider is called again. */
-#define ANSWERS_LEAVE_AT_ONCE                                                                        \
-	do {                                                                                         \
-		if (strcmp(provider, "shm") && strcmp(provider, "tcp") && !access("/sys/class/infiniband", F_OK)) \
-			WITHOUT_MEANING("a card must be looked at again");                           \
-	} while (0)
-
 /* Whoever has its messages may do something else: the sender needs nothing more of it to hear that they are there. */
 static void a_receiver_that_has_all_may_stop_body(struct bed *bed, int me, int pipe)
 {
