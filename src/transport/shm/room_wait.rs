@@ -36,10 +36,11 @@ impl RoomWait {
         }
     }
 
-    /// Asked before the record is tried again. `end`: the position behind the last record. If the peer has read all, it
-    /// is we who poll seldom.
-    pub(super) fn is_long(&mut self, taken: u64, end: u64) -> bool {
+    /// Asked before the record is tried again. `taken` is on a line that the peer writes, so it is read only if a record
+    /// has waited. `end`: the position behind the last record. If the peer has read all, it is we who poll seldom.
+    pub(super) fn is_long(&mut self, taken: impl FnOnce() -> u64, end: u64) -> bool {
         let Some(began) = self.began else { return false };
+        let taken = taken();
         let has_read = taken != began.taken;
         let is_long = (taken == end || !has_read) && began.at.elapsed() > LONG;
         if has_read {
@@ -68,7 +69,7 @@ mod tests {
         let mut wait = RoomWait::default();
         wait.goes_on(10);
         let started = Instant::now();
-        while !wait.is_long(10, 100) {
+        while !wait.is_long(|| 10, 100) {
             wait.goes_on(10);
             assert!(started.elapsed() < Duration::from_secs(60));
         }
@@ -82,12 +83,12 @@ mod tests {
     #[test]
     fn a_wait_in_which_it_reads_or_that_is_over_is_not() {
         let mut wait = RoomWait::default();
-        assert!(!wait.is_long(100, 100), "nothing has waited");
+        assert!(!wait.is_long(|| 100, 100), "nothing has waited");
         for taken in 0..1000 {
             wait.goes_on(taken);
-            assert!(!wait.is_long(taken + 1, 2000));
+            assert!(!wait.is_long(|| taken + 1, 2000));
         }
-        assert!(!wait.is_long(2000, 2000), "it found room");
+        assert!(!wait.is_long(|| 2000, 2000), "it found room");
         assert!(!wait.has_next_offered());
     }
 
@@ -97,8 +98,8 @@ mod tests {
         wait.goes_on(10);
         let started = Instant::now();
         while started.elapsed() <= LONG {}
-        assert!(wait.is_long(100, 100));
-        assert!(!wait.is_long(100, 100), "that was told");
+        assert!(wait.is_long(|| 100, 100));
+        assert!(!wait.is_long(|| 100, 100), "that was told");
         assert!(wait.has_next_offered());
     }
 }

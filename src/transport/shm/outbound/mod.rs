@@ -360,8 +360,13 @@ impl Outbound {
 
     /// Whether what found no room waits for long.
     pub(super) fn is_held_up(&mut self) -> bool {
-        self.room_wait
-            .is_long(self.lane.rows().taken(), self.producer.position())
+        let Outbound {
+            lane,
+            producer,
+            room_wait,
+            ..
+        } = self;
+        room_wait.is_long(|| lane.rows().taken(), producer.position())
     }
 
     /// Goes on in a large ring, if there is memory for one.
