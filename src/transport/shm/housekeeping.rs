@@ -102,7 +102,7 @@ impl ShmTransport {
         }
     }
 
-    /// Follows a sender into its large ring.
+    /// Follows a sender into its larger ring.
     fn follow(&mut self, index: usize) {
         if let Err(error) = self.inbox.follow(index, &self.own.header, self.own.file()) {
             self.no_memory(&error);

@@ -13,9 +13,10 @@
 //! | access marks | a line, written around each direct access to the owner's memory | the claimer |
 //! | lanes (`lane`) | 2 KiB: a control block and a small ring | the claimer |
 //! | large rings (`lane`) | 64 KiB; 132 in the lane that has a dialogue | the sender, when the small ring is too small |
+//! | wide rings (`lane`) | 512 KiB | the sender, when the large ring is full time and again |
 //!
-//! The owner maps all but the large rings at once, which costs addresses only; a sender maps the pages of its own. The
-//! memory of a lane and a large ring is released when the sender is gone; that of marks, states and bells is kept, as
+//! The owner maps all but the larger rings at once, which costs addresses only; a sender maps the pages of its own. The
+//! memory of a lane and its rings is released when the sender is gone; that of marks, states and bells is kept, as
 //! the owner reads them at any time.
 //!
 //! Called by the other files of this module. Knows nothing of what records and regions mean.
@@ -35,7 +36,7 @@ use std::sync::Arc;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"lfab-shm");
 /// To be raised with every change of the layout here, in `lane` or `ring`.
-const LAYOUT: u64 = 21;
+const LAYOUT: u64 = 22;
 /// The version of the layout, and of what engines say to each other.
 const VERSION: u64 = LAYOUT << 16 | wire::VERSION as u64;
 
@@ -44,7 +45,7 @@ pub(super) const MAX_LANES: usize = 1 << 17;
 
 /// A page of the file, behind all others, that only the owner maps: /proc/PID/maps shows by it who the owner is
 /// (`proof`). It is never touched.
-pub(super) const OWNER_AT: u64 = 20 << 30;
+pub(super) const OWNER_AT: u64 = 96 << 30;
 
 // Bytes of the file that are locked: by the owner while it lives, by whoever removes the file, and from `LOCK_LANES` on
 // one for each lane, by its sender.

@@ -5,7 +5,7 @@
 //! here. What a packet means is the engine's to say (`Recall`). Called for `Transport::recall`.
 
 use super::exclusion::{self, ExclusionWords};
-use super::lane::{LARGE, Rows, SMALL};
+use super::lane::{LARGE, Rows, WIDE};
 use super::outbound::Outbound;
 use super::ring::{Consumer, Form, Record, RingEnd};
 use crate::engine::op::{Access, RemotePart};
@@ -102,20 +102,20 @@ impl Outbound {
         let tail = self.producer.position();
         // The peer writes `seen`, and may write anything. Skipped lines count.
         tail.checked_sub(seen)
-            .filter(|len| *len <= SMALL.cells() + 2 * LARGE.cells())?;
+            .filter(|len| *len <= LARGE.cells() + 2 * WIDE.cells())?;
         let mut reader = Consumer::at(seen);
         let mut unread = Vec::new();
         let mut parts = self.unheard_parts().peekable();
         while reader.position() < tail {
-            let in_small = self.small_ring_end.is_some_and(|end| reader.position() <= end);
-            let rows = if in_small {
-                self.lane.small_rows()
-            } else {
-                *self.lane.rows()
-            };
+            let is_earlier = self.earlier_ring_end.is_some_and(|end| reader.position() <= end);
+            let rows = *self
+                .lane
+                .earlier_rows()
+                .filter(|_| is_earlier)
+                .unwrap_or(self.lane.rows());
             let record = match reader.next(&rows) {
                 Ok(record) => record?,
-                Err(RingEnd::Moved) if in_small => {
+                Err(RingEnd::Moved) if is_earlier => {
                     reader.follow();
                     continue;
                 }
@@ -152,10 +152,10 @@ impl Outbound {
         Unread { place, recall }
     }
 
-    /// The position from which on records are written anew. The word that ends the small ring stays, and with it what
+    /// The position from which on records are written anew. The word that ends the earlier ring stays, and with it what
     /// is before it.
     fn first_of_ours(&self, seen: u64) -> u64 {
-        seen.max(self.small_ring_end.map_or(0, |end| end + 1))
+        seen.max(self.earlier_ring_end.map_or(0, |end| end + 1))
     }
 
     /// Does what can be done, in order, and takes those records back. Says how many operations that was.

@@ -10,12 +10,15 @@ use std::time::{Duration, Instant};
 /// A wait of so long is longer than the fetches of what a ring holds would take, and than a program takes that posts
 /// some hundred messages.
 const LONG: Duration = Duration::from_micros(50);
+/// A ring that has been full so often, each time at another place, is too small.
+const OFTEN: u32 = 16;
 /// After a long wait, so many long messages are offered before one is sent again.
 const OFFERED_THEN: u8 = 64;
 
 #[derive(Debug, Default)]
 pub(super) struct RoomWait {
     began: Option<Beginning>,
+    times: u32,
     still_offered: u8,
 }
 
@@ -33,7 +36,17 @@ impl RoomWait {
         if self.began.is_none_or(|began| began.taken != taken) {
             let at = Instant::now();
             self.began = Some(Beginning { taken, at });
+            self.times = self.times.saturating_add(1);
         }
+    }
+
+    /// Whether there was no room often. Then it is counted anew.
+    pub(super) fn is_frequent(&mut self) -> bool {
+        let is_frequent = self.times >= OFTEN;
+        if is_frequent {
+            self.times = 0;
+        }
+        is_frequent
     }
 
     /// Asked before the record is tried again. `taken` is on a line that the peer writes, so it is read only if a record
@@ -63,6 +76,18 @@ impl RoomWait {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_ring_is_too_small_if_it_is_full_at_many_places() {
+        let mut wait = RoomWait::default();
+        for _ in 0..2 {
+            for taken in 1..=u64::from(OFTEN) {
+                assert!(!wait.is_frequent());
+                (0..100).for_each(|_| wait.goes_on(taken));
+            }
+            assert!(wait.is_frequent());
+        }
+    }
 
     #[test]
     fn a_wait_is_long_if_the_peer_does_not_read() {

@@ -69,7 +69,7 @@ impl Outbound {
     #[cold]
     fn make_dialogue_room(&mut self) {
         if !self.lane.is_large() && shared::is_half_free(&self.path) {
-            self.enlarge();
+            self.grow();
         }
     }
 }

@@ -163,7 +163,7 @@ impl Inbound {
                     self.consumer.pass_turn();
                     continue;
                 }
-                Err(RingEnd::Moved) if !self.lane.is_large() => {
+                Err(RingEnd::Moved) if !self.lane.is_wide() => {
                     // A sender that starves is woken first, and followed in the next poll.
                     if event == LaneEvent::Nothing {
                         event = LaneEvent::Moved;
@@ -320,10 +320,10 @@ impl Inbound {
         (closed || self.ending) && !self.has_news()
     }
 
-    /// Goes on in the large ring. If that cannot be mapped, the lane waits to be tried again.
+    /// Goes on in the larger ring. If that cannot be mapped, the lane waits to be tried again.
     fn follow(&mut self, index: usize, own_instance: u64, file: BorrowedFd<'_>) -> io::Result<()> {
         let with_dialogue = self.lane.claimed_by() < own_instance;
-        let moved = self.lane.enlarge(file, index, with_dialogue);
+        let moved = self.lane.grow(file, index, with_dialogue);
         self.cannot_follow = moved.is_err();
         moved.map(|_| self.consumer.follow())
     }

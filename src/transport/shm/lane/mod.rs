@@ -1,5 +1,5 @@
-//! A lane: what one sender has in an endpoint's file. A control block and a small ring, which are claimed together, and
-//! a large ring when the small one is too small. After the claim each cache line has one writer, but where two are
+//! A lane: what one sender has in an endpoint's file. A control block and a small ring, which are claimed together, a
+//! large ring when the small one is too small, and a wide one when that is full time and again. After the claim each cache line has one writer, but where two are
 //! named:
 //!
 //! | line of the control block | written by | holds |
@@ -56,8 +56,11 @@ const _: () = assert!(AT_CLAIMER_ADDRESS + ADDRESS_MAX <= AT_PIECES);
 
 /// The ring that each pair begins with. Every packet fits that carries no bytes of a program: they have 256 at most.
 pub(super) const SMALL: Size = Size::of(32);
-/// Measured: 128 KiB gained nothing over 64 KiB, for small messages or for streams.
+/// Measured: 128 KiB gained nothing over 64 KiB, for small messages or for streams, while both sides poll.
 pub(super) const LARGE: Size = Size::of(2048);
+/// What the other side takes when it looks next has to lie somewhere: 256 messages of 2 KiB to a receiver that computes
+/// take two looks, and 8 through a large ring. Of the two only the front is used while both sides poll.
+pub(super) const WIDE: Size = Size::of(16384);
 pub(super) const LANE_BYTES: usize = 2048;
 /// A large ring, and the room of a dialogue behind it, which only the lane has that has the dialogue.
 pub(super) const LARGE_BYTES: usize = LARGE.bytes() + dialogue::ROOM;
@@ -80,6 +83,10 @@ fn large_at(index: usize) -> u64 {
     (lanes_at() + MAX_LANES * LANE_BYTES + index * LARGE_BYTES) as u64
 }
 
+fn wide_at(index: usize) -> u64 {
+    large_at(MAX_LANES) + (index * WIDE.bytes()) as u64
+}
+
 /// What the large ring of one lane takes, with the room of the dialogue if it is there.
 pub(super) fn large_bytes(with_dialogue: bool) -> usize {
     if with_dialogue { LARGE_BYTES } else { LARGE.bytes() }
@@ -90,14 +97,17 @@ fn allocate_lane(fd: BorrowedFd<'_>, index: usize) -> io::Result<()> {
     shared::allocate(fd, lane_at(index) as u64, LANE_BYTES as u64)
 }
 
-/// A lane, mapped: the ring in use, small or large, and its control block.
+/// A lane, mapped: the ring in use and its control block.
 #[derive(Debug)]
 pub(super) struct Lane {
     rows: Rows,
+    /// The ring that was in use before this one.
+    earlier: Option<Rows>,
     /// Where the lane is in `lanes`.
     at: usize,
     lanes: Arc<FileMap>,
     large: Arc<OnceLock<LargeMap>>,
+    wide: Option<FileMap>,
 }
 
 /// A large ring, mapped, and the room of a dialogue behind it.
@@ -142,9 +152,11 @@ impl Lane {
                 control,
                 size: SMALL,
             },
+            earlier: None,
             at,
             lanes,
             large: Arc::default(),
+            wide: None,
         }
     }
 
@@ -163,31 +175,35 @@ impl Lane {
         self.large.get().is_some()
     }
 
-    /// The small ring, also after there is a large one.
-    pub(super) fn small_rows(&self) -> Rows {
-        // SAFETY: the small ring lies behind the control block of its lane.
-        let lines = unsafe { self.rows.control.add(CONTROL_BYTES) };
-        Rows {
-            lines,
-            size: SMALL,
-            ..self.rows
-        }
+    pub(super) fn is_wide(&self) -> bool {
+        self.wide.is_some()
     }
 
-    /// Allocates and maps the large ring, which is the one in use from now on, `with_dialogue` its room, too. Returns
-    /// the small ring.
-    pub(super) fn enlarge(&mut self, fd: BorrowedFd<'_>, index: usize, with_dialogue: bool) -> io::Result<Rows> {
-        let len = large_bytes(with_dialogue);
-        shared::allocate(fd, large_at(index), len as u64)?;
-        let map = FileMap::new(fd, large_at(index), len)?;
-        let small = self.rows;
-        self.rows = Rows {
-            lines: map.base(),
-            size: LARGE,
-            ..small
+    /// The ring that was in use before this one.
+    pub(super) fn earlier_rows(&self) -> Option<&Rows> {
+        self.earlier.as_ref()
+    }
+
+    /// Allocates and maps the next larger ring, which is the one in use from now on; with a large one the room of the
+    /// dialogue, if that is in this lane. Returns the ring before.
+    pub(super) fn grow(&mut self, fd: BorrowedFd<'_>, index: usize, with_dialogue: bool) -> io::Result<Rows> {
+        let is_first = !self.is_large();
+        let (size, at, len) = if is_first {
+            (LARGE, large_at(index), large_bytes(with_dialogue))
+        } else {
+            (WIDE, wide_at(index), WIDE.bytes())
         };
-        let _ = self.large.set(LargeMap(map));
-        Ok(small)
+        shared::allocate(fd, at, len as u64)?;
+        let map = FileMap::new(fd, at, len)?;
+        let (earlier, lines) = (self.rows, map.base());
+        self.rows = Rows { lines, size, ..earlier };
+        self.earlier = Some(earlier);
+        if is_first {
+            let _ = self.large.set(LargeMap(map));
+        } else {
+            self.wide = Some(map);
+        }
+        Ok(earlier)
     }
 
     /// Releases the lane's memory, and frees it for the next claimer. Its sender must be gone.
@@ -199,6 +215,7 @@ impl Lane {
         drop(self);
         // If the file system cannot release memory, it is kept until the file is removed.
         let _ = shared::release(fd, large_at(index), LARGE_BYTES as u64);
+        let _ = shared::release(fd, wide_at(index), WIDE.bytes() as u64);
         release_page(fd, index, header);
         header.set_free(index);
     }
@@ -376,7 +393,7 @@ mod tests {
     use crate::transport::shm::layout::OWNER_AT;
 
     #[test]
-    fn the_last_large_ring_ends_before_the_owners_page() {
-        assert!(large_at(MAX_LANES) <= OWNER_AT);
+    fn the_last_ring_ends_before_the_owners_page() {
+        assert!(wide_at(MAX_LANES) <= OWNER_AT);
     }
 }

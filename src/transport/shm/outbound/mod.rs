@@ -1,44 +1,40 @@
 //! Sending to one peer: its file is opened, a lane claimed in it, records are written, and a peer that sleeps is woken.
 //!
 //! - `claim`: how a lane is claimed.
+//! - `growth`: when a larger ring is made.
 //!
 //! Called by `ShmTransport` for each push and for direct access. Of the engine's headers it knows which are answers,
 //! and else only that they are four words.
 
 mod claim;
+mod growth;
 
 use super::Config;
 use super::access_mark::AccessMark;
 use super::ahead;
 use super::attention;
 use super::copy_speed::{self, Sampler};
-use super::dialogue::{self, Dialogue, RoomWish, Said, is_said, room_needed};
+use super::dialogue::{Dialogue, RoomWish, Said, is_said, room_needed};
 use super::direct_access::RegionCache;
 use super::doorbell::Doorbell;
 use super::endpoint_file::EndpointFile;
 use super::fill;
 use super::get;
-use super::lane::{self, Lane, Rows, SMALL};
+use super::lane::{self, Lane};
 use super::layout::{self, FileHeader};
 use super::name;
 use super::passing::LastReads;
 use super::proof::{PeerIdentity, Proof};
-use super::ring::{self, Cells, Form, Producer, Record, Slot};
+use super::ring::{Cells, Form, Producer, Record, Slot};
 use super::ring_or_kernel::Choice;
 use super::room_wait::RoomWait;
 use crate::engine::port::{Body, Remote};
 use crate::engine::wire::{self, Packet};
 use crate::sys::shared::Status;
-use crate::sys::{clock, shared};
 use claim::{claimed_or_warn, open_and_claim};
 use core::sync::atomic::{Ordering, compiler_fence, fence};
-use std::io::{self, ErrorKind};
-use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::sync::Arc;
-
-/// How long after a refusal a large ring is asked for again.
-const ENLARGE_RETRY_MS: u64 = 100;
 
 #[derive(Debug)]
 pub(super) struct Outbound {
@@ -68,10 +64,10 @@ pub(super) struct Outbound {
     doorbell: Arc<Doorbell>,
     pub(super) path: PathBuf,
     pub(super) warn: fn(&str),
-    /// The position at which we went on in a large ring.
-    pub(super) small_ring_end: Option<u64>,
-    /// When there was no memory for a large ring last.
-    enlarge_refused_at: Option<u64>,
+    /// The position at which we went on in the ring in use.
+    pub(super) earlier_ring_end: Option<u64>,
+    /// When there was no memory for a larger ring last.
+    growth_refused_at: Option<u64>,
     /// The record that found no room last: its form, and the length of its body.
     blocked: Option<(Form, usize)>,
     pub(super) room_wait: RoomWait,
@@ -145,8 +141,8 @@ impl Outbound {
             doorbell: own.doorbell.clone(),
             path,
             warn: config.warn,
-            small_ring_end: None,
-            enlarge_refused_at: None,
+            earlier_ring_end: None,
+            growth_refused_at: None,
             blocked: None,
             room_wait: RoomWait::default(),
             ordered_until: 0,
@@ -328,91 +324,9 @@ impl Outbound {
         }
     }
 
-    /// The ring is full, too small for a body of this length, or has so much traffic that a large one would be better.
-    /// None: reserve again.
-    #[cold]
-    #[inline(never)]
-    fn make_room(&mut self, form: Form, len: usize) -> Option<Written> {
-        if self.is_closed() {
-            return Some(Written::Gone);
-        }
-        if !self.lane.is_large() {
-            if self.producer.is_outgrown() {
-                self.producer.stay();
-                // A large ring for speed alone is made only while there is plenty of memory, to leave it to those who
-                // cannot do without.
-                if shared::is_half_free(&self.path) {
-                    self.enlarge();
-                }
-                return None;
-            }
-            if self.enlarge() {
-                return None;
-            }
-            if len > ring::longest(SMALL.cells()) {
-                return Some(Written::TooLong);
-            }
-        }
-        self.blocked = Some((form, len));
-        self.room_wait.goes_on(self.lane.rows().taken());
-        Some(Written::Full)
-    }
-
-    /// Whether what found no room waits for long.
-    pub(super) fn is_held_up(&mut self) -> bool {
-        let Outbound {
-            lane,
-            producer,
-            room_wait,
-            ..
-        } = self;
-        room_wait.is_long(|| lane.rows().taken(), producer.position())
-    }
-
-    /// Goes on in a large ring, if there is memory for one.
-    pub(super) fn enlarge(&mut self) -> bool {
-        let now = clock::monotonic_ms();
-        if self
-            .enlarge_refused_at
-            .is_some_and(|then| now.saturating_sub(then) < ENLARGE_RETRY_MS)
-        {
-            return false;
-        }
-        match self.try_enlarge() {
-            Ok(small) => {
-                self.small_ring_end = Some(self.producer.position());
-                self.producer.move_on(&small, self.lane.rows());
-                true
-            }
-            Err(error) => {
-                if self.enlarge_refused_at.is_none() && error.kind() != ErrorKind::NotFound {
-                    let (path, need) = (self.path.display(), lane::large_bytes(self.has_dialogue()));
-                    (self.warn)(&format!(
-                        "{path}: no memory for a large ring, which needs {need} bytes ({error}): messages to this peer go \
-                         in small pieces; make the file system larger, or have fewer processes send much to each other"
-                    ));
-                }
-                self.enlarge_refused_at = Some(now);
-                false
-            }
-        }
-    }
-
     /// Whether the pair's dialogue is in this lane, or will be.
     pub(super) fn has_dialogue(&self) -> bool {
         self.own_instance < self.instance()
-    }
-
-    fn try_enlarge(&mut self) -> io::Result<Rows> {
-        let (file, status) = shared::open_own(&self.path)?;
-        if !status.is_same_file(&self.file) {
-            return Err(ErrorKind::NotFound.into());
-        }
-        let small = self.lane.enlarge(file.as_fd(), self.index, self.has_dialogue())?;
-        // Nobody uses it before our last record in the small ring is read. A file system that cannot release memory
-        // keeps what an earlier sender left there.
-        dialogue::clear_room(&self.lane);
-        Ok(small)
     }
 
     /// Whether our endpoint was polled between the last messages, and again since: what we push then may be an answer.

@@ -6,7 +6,7 @@
 //! last: it tells that the record is there and how long it is. So a short record moves one cache line, or half of one,
 //! and neither side does a read-modify-write.
 //!
-//! Short records begin at cell 0 again already behind the front, an eighth of a large ring, so that its lines stay in
+//! Short records begin at cell 0 again already behind the front, 8 KiB of a large ring, so that its lines stay in
 //! both processors' first caches, for either direction. While the consumer has not read the front yet, they go on
 //! behind it; and if it stops when they have just begun at cell 0 again, they go on behind what it has not read, over
 //! another skip.

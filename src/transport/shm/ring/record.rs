@@ -80,10 +80,11 @@ pub(in super::super) struct Size {
     pub(super) front: u64,
 }
 
-/// The least cells of a front, and of a ring that has one.
+/// The least cells of a front, and of a ring that has one; and the most.
 const SMALLEST_FRONT: u64 = 32;
+const LARGEST_FRONT: u64 = 256;
 /// The most cells of a ring.
-pub(super) const MOST: u64 = 2048;
+pub(super) const MOST: u64 = 16384;
 
 impl Size {
     pub(in super::super) const fn of(cells: u64) -> Size {
@@ -94,7 +95,8 @@ impl Size {
             front: match cells {
                 0..SMALLEST_FRONT => cells,
                 _ if cells < 8 * SMALLEST_FRONT => SMALLEST_FRONT,
-                _ => cells / 8,
+                _ if cells < 8 * LARGEST_FRONT => cells / 8,
+                _ => LARGEST_FRONT,
             },
         }
     }
@@ -149,13 +151,14 @@ pub(super) fn pad(start: u64, need: u64) -> u64 {
 
 /// The longest body for which there is always room once the consumer has taken everything; a longer one fits only where
 /// it needs no skip. At least three quarters are free then, as up to a quarter (of the front) is not given back yet,
-/// and a record, a skip before it and a free cell behind it must fit there.
+/// and a record, a skip before it and a free cell behind it must fit there. No control word tells of one above `LEN`.
 pub(in super::super) const fn longest(cells: u64) -> usize {
     let lines = (cells / 4 * 3 - 1) / 4;
-    lines.saturating_sub(1) as usize * LINE
+    let bytes = lines.saturating_sub(1) * LINE as u64;
+    (if bytes < LEN { bytes } else { LEN }) as usize
 }
 
-const _: () = assert!(longest(MOST) as u64 <= LEN);
+const _: () = assert!(MOST <= LEN);
 
 /// Room for one record, which the consumer cannot read yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -246,7 +246,7 @@ fn a_ring_that_moved_is_taken_back_whole() {
         let out = p.end.peers.get(p.to).and_then(|peer| peer.out.as_ref()).unwrap();
         let seen = out.lane.seen().load(Ordering::Acquire);
         assert!(
-            out.small_ring_end
+            out.earlier_ring_end
                 .is_some_and(|end| seen < end && end < out.producer.position())
         );
         // What the target has read cannot be taken back, and what is behind a message stays.
@@ -276,6 +276,52 @@ fn a_ring_that_moved_is_taken_back_whole() {
             .zip(&sink.packets[laps..])
             .for_each(|(id, packet)| assert_whole(packet, id));
     }
+}
+
+/// The same of a large ring, which the target reads too seldom, and the wide one behind it.
+#[test]
+fn a_ring_that_became_wide_is_taken_back_whole() {
+    let memory = Memory::private();
+    let mut p = pair(memory.region(Rights::BOTH));
+    let (mut sink, mut pushed) = (Kept::default(), 0);
+    let out = |p: &Pair, is: fn(&Outbound) -> bool| p.end.peers.get(p.to).unwrap().out.as_ref().is_some_and(is);
+    while !out(&p, |out| out.lane.is_wide()) {
+        match p
+            .end
+            .push(p.to, &write_header(pushed * 100), Body::Bytes(&[7; 100]), None)
+        {
+            Push::Done => pushed += 1,
+            Push::Full => drop(p.target.poll(&mut sink, 3)),
+            other => panic!("{other:?}"),
+        }
+    }
+    for _ in 0..100 {
+        push(&mut p.end, p.to, &write_header(pushed * 100), &[7; 100]);
+        pushed += 1;
+    }
+    assert!(out(&p, |out| {
+        let seen = out.lane.seen().load(Ordering::Acquire);
+        out.earlier_ring_end
+            .is_some_and(|end| seen < end && end < out.producer.position())
+    }));
+    let read = sink.packets.len();
+    assert!(read > 0);
+    assert_eq!(recall(&mut p.end, p.to), Some(pushed - read));
+    for write in 0..pushed {
+        let byte = memory.byte(write * 100 + 99).load(Ordering::Relaxed);
+        assert_eq!(byte, if write < read { 0 } else { 7 }, "{write}");
+    }
+    // Laps around the wide ring, of which the target reads little at a time.
+    sink.packets.clear();
+    for id in 0..5000 {
+        while p.end.push(p.to, &header(id), Body::Bytes(&body(id)), None) == Push::Full {
+            p.target.poll(&mut sink, 64);
+        }
+    }
+    poll_until(&mut p.target, &mut sink, |sink| sink.packets.len() == 5000);
+    (0..)
+        .zip(&sink.packets)
+        .for_each(|(id, packet)| assert_whole(packet, id));
 }
 
 /// A short copy is done when the call returns, even if dual copies are set to begin at one byte.
