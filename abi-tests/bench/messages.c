@@ -63,7 +63,7 @@ static double burst(struct side *me, size_t size, long count)
 /* One of the two computes between looks that find nothing, as programs do that overlap both. */
 static double beside_work(struct side *me, size_t size, long count, int who)
 {
-	me->computes = me->rank == who ? 300e-6 : 0;
+	me->computes = me->rank == who ? COMPUTES : 0;
 	double took = windows(me, size, count, BURST, SENDING);
 	me->computes = 0;
 	return took;

@@ -222,6 +222,20 @@ ADDS_ON_BOTH(fetch_add, 1, fetch_add_there)
 ADDS_ON_BOTH(fetch_add_rate, WINDOW, fetch_add_there)
 ADDS_ON_BOTH(add_rate, WINDOW, add_there)
 
+/* One of the two computes between looks that find nothing. */
+#define BESIDE_WORK(name, who, one)								\
+	static double name(struct side *me, size_t size, long count)				\
+	{											\
+		me->computes = me->rank == who ? COMPUTES : 0;					\
+		double took = repeated(me, size, count, BURST, private_window(me), one);	\
+		me->computes = 0;								\
+		return took;									\
+	}
+BESIDE_WORK(write_and_compute, 0, write_there)
+BESIDE_WORK(write_to_a_computing_one, 1, write_there)
+BESIDE_WORK(read_and_compute, 0, read_there)
+BESIDE_WORK(read_from_a_computing_one, 1, read_there)
+
 static double put(struct side *me, size_t size, long count)
 {
 	return put_to(me, size, count, private_window(me), me->rx);
@@ -248,6 +262,14 @@ const struct work remote_memory[] = {
 	ROWS("rma-read-bandwidth", GIGABYTES_PER_SECOND, long_sizes, read_bandwidth, RMA),
 	ROWS("rma-write-burst", GIGABYTES_PER_SECOND, burst_sizes, write_burst, RMA),
 	ROWS("rma-read-burst", GIGABYTES_PER_SECOND, burst_sizes, read_burst, RMA),
+	{ .name = "rma-write-burst-initiator-computes", .unit = GIGABYTES_PER_SECOND, .sizes = burst_sizes,
+	  .round = write_and_compute, .needs = RMA },
+	{ .name = "rma-write-burst-target-computes", .unit = GIGABYTES_PER_SECOND, .sizes = burst_sizes,
+	  .round = write_to_a_computing_one, .needs = RMA },
+	{ .name = "rma-read-burst-initiator-computes", .unit = GIGABYTES_PER_SECOND, .sizes = burst_sizes,
+	  .round = read_and_compute, .needs = RMA },
+	{ .name = "rma-read-burst-target-computes", .unit = GIGABYTES_PER_SECOND, .sizes = burst_sizes,
+	  .round = read_from_a_computing_one, .needs = RMA },
 	{ .name = "rma-write-data", .unit = NANOSECONDS, .sizes = eight, .round = write_data, .needs = RMA },
 	ROWS("fetch-add", NANOSECONDS, eight, fetch_add, ATOMICS),
 	ROWS("compare-swap", NANOSECONDS, eight, compare_swap, ATOMICS),
