@@ -16,6 +16,7 @@
 use super::doorbell::Doorbell;
 use super::layout::{self, FileHeader, Owner};
 use super::name;
+use super::wide_rings::WideRings;
 use super::{Config, OpenError, sweep};
 use crate::sys::forks::{self, ParentFd};
 use crate::sys::shared::FileMap;
@@ -37,6 +38,7 @@ pub(super) struct EndpointFile {
     lanes: Arc<FileMap>,
     file: Arc<ParentFd>,
     pub doorbell: Arc<Doorbell>,
+    pub wide_rings: WideRings,
     path: PathBuf,
     address: String,
 }
@@ -66,6 +68,7 @@ impl EndpointFile {
             lanes: made.lanes,
             file: Arc::new(made.file),
             doorbell: Arc::new(made.doorbell),
+            wide_rings: WideRings::default(),
             path,
             address: address.to_owned(),
         })

@@ -60,6 +60,7 @@ mod sleeping;
 mod streaming;
 mod sweep;
 mod trials;
+mod wide_rings;
 
 #[cfg(test)]
 mod tests;

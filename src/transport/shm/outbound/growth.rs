@@ -2,7 +2,7 @@
 //!
 //! A pair has a small ring at first. It goes on in a large one when a body does not fit or it has had much traffic, and
 //! in a wide one when the large one was full time and again. Those that are made for speed alone are made only while
-//! there is plenty of memory, to leave it to those who cannot do without.
+//! there is plenty of memory, to leave it to those who cannot do without; of wide ones an endpoint has a few (`wide_rings`).
 
 use super::super::dialogue;
 use super::super::lane::{self, SMALL};
@@ -52,7 +52,13 @@ impl Outbound {
     /// finds them.
     fn widen(&mut self, taken: u64) -> bool {
         let is_alone = self.earlier_ring_end.is_none_or(|end| taken > end);
-        self.lane.is_large() && !self.lane.is_wide() && is_alone && shared::is_half_free(&self.path) && self.grow()
+        if !self.lane.is_large() || self.lane.is_wide() || !is_alone || !shared::is_half_free(&self.path) {
+            return false;
+        }
+        let counted = self.wide_rings.one_more();
+        let is_wide = counted.is_some() && self.grow();
+        self.counted_wide = counted.filter(|_| is_wide);
+        is_wide
     }
 
     /// Whether what found no room waits for long.

@@ -28,6 +28,7 @@ use super::proof::{PeerIdentity, Proof};
 use super::ring::{Cells, Form, Producer, Record, Slot};
 use super::ring_or_kernel::Choice;
 use super::room_wait::RoomWait;
+use super::wide_rings::{Counted, WideRings};
 use crate::engine::port::{Body, Remote};
 use crate::engine::wire::{self, Packet};
 use crate::sys::shared::Status;
@@ -68,6 +69,9 @@ pub(super) struct Outbound {
     pub(super) earlier_ring_end: Option<u64>,
     /// When there was no memory for a larger ring last.
     growth_refused_at: Option<u64>,
+    /// Those of our endpoint, and this one if it is wide.
+    wide_rings: WideRings,
+    counted_wide: Option<Counted>,
     /// The record that found no room last: its form, and the length of its body.
     blocked: Option<(Form, usize)>,
     pub(super) room_wait: RoomWait,
@@ -143,6 +147,8 @@ impl Outbound {
             warn: config.warn,
             earlier_ring_end: None,
             growth_refused_at: None,
+            wide_rings: own.wide_rings.clone(),
+            counted_wide: None,
             blocked: None,
             room_wait: RoomWait::default(),
             ordered_until: 0,
