@@ -30,7 +30,7 @@ struct side {
 	struct fi_context2 *contexts;		/* a window of sends and one of receives */
 	uint64_t peer;
 	int polite;		/* shares its processor with others that it waits for */
-	double computes;	/* COMPUTES, or 0: seconds that it does something else after a look that found nothing */
+	double computes;	/* COMPUTES, or 0: seconds that it does something else before it looks, and after a look in vain */
 	uint64_t ignore;	/* bits of the tag that its receives ignore */
 	char *tx, *rx;
 	void *desc;
