@@ -10,7 +10,7 @@ const size_t long_sizes[] = { 4096, 16384, 1 << 16, 1 << 18, 1 << 20, 1 << 22, 1
 const size_t burst_sizes[] = { 512, 2048, 4096, 8192, 16384, 1 << 16, 0 };
 const size_t eight[] = { 8, 0 };
 
-static const struct work *const tables[] = { messages, steady_windows, remote_memory, counters, matching, waking, streaming, threads };
+static const struct work *const tables[] = { messages, steady_windows, mixed_bursts, remote_memory, counters, matching, waking, streaming, threads };
 #define TABLES (sizeof(tables) / sizeof(*tables))
 
 static int has(const struct side *me, const struct settings *with, enum needs needs)
