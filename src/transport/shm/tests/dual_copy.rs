@@ -111,13 +111,32 @@ pub(super) fn lane(end: &ShmTransport, peer: PeerId) -> &Lane {
     &end.peers.get(peer).and_then(|peer| peer.out.as_ref()).unwrap().lane
 }
 
-/// Begins a copy of this number, while a helper takes one piece of it, if it is quick enough, and is stopped then.
-/// Returns how the copy began, and whether the piece was taken.
-pub(super) fn beside_a_stopped_helper(
-    pieces: &AtomicU64,
-    number: u32,
-    begin: impl FnOnce() -> port::Get,
-) -> (port::Get, bool) {
+/// Begins copies, until a helper has taken a piece of one and is stopped then. Returns the number of that one, whose
+/// beginner waits. `poll`: has the helper's endpoint answer to a copy of which it took none.
+pub(super) fn until_a_helper_stops(
+    (helper, to_beginner): (&mut ShmTransport, PeerId),
+    (beginner, to_helper): (&mut ShmTransport, PeerId),
+    mut begin: impl FnMut(&mut ShmTransport) -> port::Get,
+    mut poll: impl FnMut(&mut ShmTransport) -> usize,
+) -> u32 {
+    let start = Instant::now();
+    loop {
+        assert!(start.elapsed() < PATIENCE, "the helper never takes a piece");
+        let number = beginner.peers.get(to_helper).unwrap().last_dual_copy + 1;
+        let pieces = lane(helper, to_beginner).pieces();
+        let (got, taken) = beside_a_stopped_helper(pieces, number, || begin(beginner));
+        if taken {
+            assert_eq!(got, port::Get::Later);
+            return number;
+        }
+        assert_eq!(got, port::Get::Done);
+        poll(helper);
+    }
+}
+
+/// The same of one copy, of this number, if the helper is quick enough. Returns how the copy began, and whether a piece
+/// was taken.
+fn beside_a_stopped_helper(pieces: &AtomicU64, number: u32, begin: impl FnOnce() -> port::Get) -> (port::Get, bool) {
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let taken = scope.spawn(|| {
@@ -199,19 +218,12 @@ fn one_message_after_the_other() {
     let remote = a.expose(to_b, &source, SENT).unwrap().remote;
     let (mut first, mut second) = (vec![0u8; LEN], vec![0u8; LEN]);
     let (first_iov, second_iov) = (iov(&mut first), iov(&mut second));
-    let start = Instant::now();
-    let number = loop {
-        assert!(start.elapsed() < PATIENCE, "the sender never takes a piece");
-        let pieces = lane(&a, to_b).pieces();
-        let next = b.peers.get(to_a).unwrap().last_dual_copy + 1;
-        let (got, taken) = beside_a_stopped_helper(pieces, next, || b.get(to_a, &remote, &first_iov, 0, LEN, Some(1)));
-        if taken {
-            assert_eq!(got, port::Get::Later);
-            break next;
-        }
-        assert_eq!(got, port::Get::Done);
-        a.poll(&mut GetSink::sending(source), 64);
-    };
+    let number = until_a_helper_stops(
+        (&mut a, to_b),
+        (&mut b, to_a),
+        |b| b.get(to_a, &remote, &first_iov, 0, LEN, Some(1)),
+        |a| a.poll(&mut GetSink::sending(source), 64),
+    );
     let mut sink = GetSink::default();
     for _ in 0..3 {
         assert_eq!(b.get(to_a, &remote, &second_iov, 0, LEN, Some(2)), port::Get::Full);
@@ -240,18 +252,12 @@ fn an_endpoint_closes_without_a_stopped_sender() {
     let remote = a.expose(to_b, &source, SENT).unwrap().remote;
     let mut to = vec![0u8; LEN];
     let target = iov(&mut to);
-    let start = Instant::now();
-    let number = loop {
-        assert!(start.elapsed() < PATIENCE, "the sender never takes a piece");
-        let next = b.peers.get(to_a).unwrap().last_dual_copy + 1;
-        let pieces = lane(&a, to_b).pieces();
-        let (got, taken) = beside_a_stopped_helper(pieces, next, || b.get(to_a, &remote, &target, 0, LEN, Some(1)));
-        if taken {
-            assert_eq!(got, port::Get::Later);
-            break next;
-        }
-        a.poll(&mut GetSink::sending(source), 64);
-    };
+    let number = until_a_helper_stops(
+        (&mut a, to_b),
+        (&mut b, to_a),
+        |b| b.get(to_a, &remote, &target, 0, LEN, Some(1)),
+        |a| a.poll(&mut GetSink::sending(source), 64),
+    );
     drop(b);
     to.fill(7);
     // As if there were pieces left when the sender reads the request.
@@ -427,21 +433,12 @@ fn what_was_closed_meanwhile_is_not_touched() {
         let regions = open(&mut target, &mut memory);
         let mut bytes = vec![2; LEN];
         let local = iov(&mut bytes);
-        let start = Instant::now();
-        // As `one_message_after_the_other`, until a piece is taken that the initiator then waits for.
-        let number = loop {
-            assert!(start.elapsed() < PATIENCE, "the target never takes a piece");
-            let pieces = lane(&target, to_end).pieces();
-            let next = end.peers.get(to).unwrap().last_dual_copy + 1;
-            let copy = || end.copy(to, &copy_op(&part(0, LEN), &local, access), 9);
-            let (got, taken) = beside_a_stopped_helper(pieces, next, copy);
-            if taken {
-                assert_eq!(got, port::Get::Later);
-                break next;
-            }
-            assert_eq!(got, port::Get::Done);
-            target.poll(&mut GetSink::showing(&regions), 64);
-        };
+        let number = until_a_helper_stops(
+            (&mut target, to_end),
+            (&mut end, to),
+            |end| end.copy(to, &copy_op(&part(0, LEN), &local, access), 9),
+            |target| target.poll(&mut GetSink::showing(&regions), 64),
+        );
         regions.remove(KEY).unwrap();
         memory.fill(3);
         local.write(0, &[4; LEN]);

@@ -1,7 +1,7 @@
 //! Leave to read a region, which the target gives (`Exposed`) and does not hear of again: it holds until a region is
 //! closed.
 
-use super::dual_copy::{GetSink, KEY, LEN, beside_a_stopped_helper, iov, joined, lane, open, part, pattern, region};
+use super::dual_copy::{GetSink, KEY, LEN, iov, joined, lane, open, part, pattern, region, until_a_helper_stops};
 use super::*;
 use crate::engine::port::ExposedName;
 use crate::transport::shm::dual_copy::{HelperState, helper_word};
@@ -46,21 +46,12 @@ fn a_read_that_the_owner_helps_with_fails_when_the_region_is_closed() {
     let (local, theirs) = (iov(&mut bytes), iov(&mut memory));
     let name = ExposedName::Region(part(0, LEN));
     let remote = target.expose(to_end, &theirs, name).unwrap().remote;
-    let start = Instant::now();
-    // As `one_message_after_the_other`.
-    let number = loop {
-        assert!(start.elapsed() < PATIENCE, "the target never takes a piece");
-        let pieces = lane(&target, to_end).pieces();
-        let next = end.peers.get(to).unwrap().last_dual_copy + 1;
-        let get = || end.get(to, &remote, &local, 0, LEN, Some(9));
-        let (got, taken) = beside_a_stopped_helper(pieces, next, get);
-        if taken {
-            assert_eq!(got, port::Get::Later);
-            break next;
-        }
-        assert_eq!(got, port::Get::Done);
-        target.poll(&mut GetSink::showing(&regions), 64);
-    };
+    let number = until_a_helper_stops(
+        (&mut target, to_end),
+        (&mut end, to),
+        |end| end.get(to, &remote, &local, 0, LEN, Some(9)),
+        |target| target.poll(&mut GetSink::showing(&regions), 64),
+    );
     regions.remove(KEY).unwrap();
     let mut sink = GetSink::default();
     lane(&target, to_end)
