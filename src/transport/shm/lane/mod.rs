@@ -1,6 +1,6 @@
 //! A lane: what one sender has in an endpoint's file. A control block and a small ring, which are claimed together, a
-//! large ring when the small one is too small, and a wide one when that is full time and again. After the claim each cache line has one writer, but where two are
-//! named:
+//! large ring when the small one is too small, and a wide one when that is full time and again. After the claim each
+//! cache line has one writer, but where two are named:
 //!
 //! | line of the control block | written by | holds |
 //! | --- | --- | --- |
