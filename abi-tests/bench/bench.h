@@ -11,7 +11,7 @@
 #define WINDOW 64	/* short operations on their way at once */
 #define FEW 16		/* large ones */
 #define BURST 256	/* as many as a program has without a look at its queue, as MPI's between two fences */
-#define COMPUTES 300e-6	/* seconds between two looks of a side that computes */
+#define COMPUTES 300e-6	/* `computes` of a side that does */
 #define STREAMS 4	/* pairs that send at once */
 
 struct fid_cntr;
@@ -30,7 +30,7 @@ struct side {
 	struct fi_context2 *contexts;		/* a window of sends and one of receives */
 	uint64_t peer;
 	int polite;		/* shares its processor with others that it waits for */
-	double computes;	/* COMPUTES, or 0: seconds that it does something else before it looks, and after a look in vain */
+	double computes;	/* seconds that it does something else before it looks, and after each look in vain */
 	uint64_t ignore;	/* bits of the tag that its receives ignore */
 	char *tx, *rx;
 	void *desc;

@@ -60,7 +60,7 @@ static double burst(struct side *me, size_t size, long count)
 	return windows(me, size, count, BURST, SENDING);
 }
 
-/* One of the two computes between looks that find nothing, as programs do that overlap both. */
+/* One of the two computes before it looks, as programs do that overlap both. */
 static double beside_work(struct side *me, size_t size, long count, int who)
 {
 	me->computes = me->rank == who ? COMPUTES : 0;

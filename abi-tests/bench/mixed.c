@@ -1,7 +1,6 @@
 /* What no other work has: bursts of random number and lengths, one way or both, between programs that compute for a random
  * time meanwhile, as ranks of an uneven load do. Rank 0's time counts. */
 #include "talk.h"
-
 #include <stdint.h>
 
 /* Below `below`; the same in each run (xorshift). */
@@ -22,8 +21,13 @@ static double pause_of(uint32_t *state)
 /* One burst; both draw alike, so each knows how many come. Returns how many messages that were. */
 static long burst(struct side *me, size_t size, uint32_t *common)
 {
-	int numbers[2] = { 1 + (int)draw(common, BURST), draw(common, 3) ? 1 + (int)draw(common, BURST) : 0 };
-	double pauses[2] = { pause_of(common), pause_of(common) };
+	int numbers[2];
+	double pauses[2];
+
+	numbers[0] = 1 + (int)draw(common, BURST);
+	numbers[1] = draw(common, 3) ? 1 + (int)draw(common, BURST) : 0;
+	pauses[0] = pause_of(common);
+	pauses[1] = pause_of(common);
 	uint32_t lengths = *common + (uint32_t)me->rank;
 	int mine = numbers[me->rank], theirs = numbers[!me->rank];
 

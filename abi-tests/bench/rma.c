@@ -222,7 +222,7 @@ ADDS_ON_BOTH(fetch_add, 1, fetch_add_there)
 ADDS_ON_BOTH(fetch_add_rate, WINDOW, fetch_add_there)
 ADDS_ON_BOTH(add_rate, WINDOW, add_there)
 
-/* One of the two computes between looks that find nothing. */
+/* One of the two computes before it looks. */
 #define BESIDE_WORK(name, who, one)								\
 	static double name(struct side *me, size_t size, long count)				\
 	{											\

@@ -8,8 +8,10 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/types.h>
 #include <sys/uio.h>
+#include <unistd.h>
 #include <rdma/fi_eq.h>
 #include <rdma/fi_errno.h>
 #include <rdma/fi_tagged.h>
@@ -60,7 +62,7 @@ extern bool datagram_ends;
 	} while (0)
 
 /* Said by cases in which a program that owes its peers answers calls nothing more. A card takes so many of them at a time,
-   and the others go when its provider is called again. */
+ * and the others go when its provider is called again. */
 #define ANSWERS_LEAVE_AT_ONCE                                                        \
 	do {                                                                         \
 		if (strcmp(provider, "shm") && strcmp(provider, "tcp") && !access("/sys/class/infiniband", F_OK)) \
