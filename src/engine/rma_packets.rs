@@ -138,16 +138,16 @@ impl Core {
         }
     }
 
-    /// Whether a write in parts is reported when its last part has left. Not if a part was refused, though its memory
-    /// may be known again by now.
+    /// Whether a write that was queued is reported when its last packet has left. Not if a part was refused, though its
+    /// memory may be known again by now.
     fn is_told_unheard(&self, to: PeerId, outgoing: &Outgoing) -> bool {
         let OutgoingOp::Write(remote_side) = &outgoing.op else {
             return false;
         };
         let remote = remote_side.iov(outgoing.tag, outgoing.len);
         let is_known = || remote.only().is_some_and(|part| self.knows(to, &part));
-        let is_in_parts = outgoing.len > self.limits_to(to).short_write();
-        outgoing.ends_when_left && is_in_parts && is_known() && !self.has_refused_part(to)
+        let leaves_at_once = self.limits_to(to).writes_leave_at_once();
+        outgoing.ends_when_left && leaves_at_once && is_known() && !self.has_refused_part(to)
     }
 
     fn has_refused_part(&self, to: PeerId) -> bool {

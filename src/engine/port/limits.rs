@@ -47,6 +47,13 @@ impl Limits {
         self.short_write().max(self.max_in_writes)
     }
 
+    /// Whether a write has left when its push is `Done`. A transport of short writes only may gather those, too, that
+    /// ask for no notice.
+    #[inline]
+    pub fn writes_leave_at_once(&self) -> bool {
+        self.max_in_writes > 0
+    }
+
     /// The longest read that the target does when its packet comes, so that what comes behind it cannot change the
     /// bytes: it answers out of the memory in the same poll, or copies them. Longer ones are sent from where they are,
     /// and messages and atomics wait for them.

@@ -63,6 +63,33 @@ fn undelivered(local: &Lent) -> Rma {
 }
 
 #[test]
+fn a_short_one_that_waited_for_room_is_reported_when_it_has_left() {
+    let (mut bed, memory) = bed([0; 2]);
+    let local = numbered(200);
+    let short = Rma {
+        level: CompletionLevel::Inject,
+        ..access(Access::Write, 1, &local, remote(&[(100, 200, KEY)]))
+    };
+    bed.rma(0, &access(Access::Read, 1, &numbered(8), remote(&[(0, 8, KEY)])))
+        .unwrap();
+    bed.settle();
+    bed.done(0);
+    // The first is acknowledged, by which its memory is known.
+    for known in [false, true] {
+        bed.world.borrow_mut().manner.full = 16;
+        bed.rma(0, &short).unwrap();
+        assert_eq!(bed.done(0), []);
+        bed.world.borrow_mut().manner.full = 0;
+        bed.progress(0);
+        assert_eq!(bed.done(0).len(), usize::from(known));
+        bed.settle();
+        assert_eq!(bed.done(0).len(), usize::from(!known));
+    }
+    assert_eq!(memory.bytes()[100..300], local.bytes());
+    bed.check_nothing_left();
+}
+
+#[test]
 fn one_that_need_not_be_delivered_is_reported_when_all_of_it_has_left() {
     let (mut bed, memory) = bed([0; 2]);
     let local = numbered(LEN);
