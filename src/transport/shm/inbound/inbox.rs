@@ -12,7 +12,7 @@ use super::super::lane::{self, Lane};
 use super::super::layout::FileHeader;
 use super::super::ring::Consumer;
 use super::super::streaming::Streaming;
-use super::{Inbound, LaneEvent, Speeds};
+use super::{Inbound, LaneEvent, Speeds, WAITED};
 use crate::engine::port::{PeerId, Sink};
 use core::sync::atomic::Ordering;
 use std::io;
@@ -86,7 +86,7 @@ impl Inbox {
                 hot: false,
                 active: false,
                 delivered: true,
-                was_empty: true,
+                empty_polls: WAITED,
             });
         }
         if header.first_free() == index {

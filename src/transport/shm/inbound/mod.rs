@@ -50,8 +50,8 @@ pub(super) struct Inbound {
     active: bool,
     /// Delivered something since `take_delivered`.
     delivered: bool,
-    /// The last poll found nothing here.
-    was_empty: bool,
+    /// Polls in a row that found nothing here, to `WAITED`.
+    empty_polls: u8,
 }
 
 /// What is to be done about a lane after its ring was read.
@@ -115,7 +115,7 @@ impl Inbound {
     #[inline(always)]
     fn read_records<S: Sink>(&mut self, sink: &mut S, budget: usize) -> (usize, LaneEvent) {
         self.refused = false;
-        let alone = core::mem::take(&mut self.was_empty) && budget > 0;
+        let alone = core::mem::take(&mut self.empty_polls) >= WAITED && budget > 0;
         // Whoever waited for a message mostly waited for one. Its sender has already taken the line behind it to write
         // the next: a look there takes as long as a message, and the sender then has to take the line once more.
         let (done, event) = match alone {
@@ -300,7 +300,7 @@ impl Inbound {
 
     #[inline(always)]
     fn has_no_news(&mut self) {
-        self.was_empty = true;
+        self.empty_polls = (self.empty_polls + 1).min(WAITED);
         if let Some(dialogue) = &self.dialogue {
             dialogue.nothing_heard();
         }
@@ -346,6 +346,9 @@ impl Inbound {
         self.lane.hot().store(u64::from(hot), Ordering::Relaxed);
     }
 }
+
+/// After so many empty polls the receiver is taken to wait. After one, the program may have done something else since.
+const WAITED: u8 = 2;
 
 /// After so many records in one poll the sender is taken to be ahead.
 const SEVERAL: usize = 4;
