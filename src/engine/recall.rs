@@ -1,19 +1,20 @@
 //! Takes back short operations from a target that does not poll, and has the transport do them without the target.
 //!
 //! A short read or write travels as a packet, which a polling target answers faster than the kernel copies. While such
-//! operations are unanswered, every few polls check whether the target has answered or polled since. If not, the
-//! packets that it has not begun to read are taken back (`Transport::recall`). From then on short operations are copied
-//! by the kernel at once, until the target polls again (`Peer::not_polling`).
+//! operations are unanswered, every few polls check whether the target has answered or polled since. If it has not for
+//! as long as copies of them would take (`Waiter::patience`), the packets that it has not begun to read are taken back
+//! (`Transport::recall`), and what waits for room behind them is copied, too. From then on short operations are copied by
+//! the kernel at once, until the target polls again (`Peer::not_polling`).
 //!
 //! This file decides which packets may be taken back; only the transport knows which were begun. Called by `endpoint`
 //! in each poll with unanswered operations, and before a caller sleeps.
 
 use super::endpoint::Engine;
-use super::op::{RemotePart, Report};
+use super::op::{Access, RemotePart, Report};
 use super::outgoing::{Holds, LocalBuffer, Outgoing, Stage};
 use super::outgoing_op::{OutgoingOp, RemoteSide};
-use super::port::{PeerId, Recall, Transport};
-use super::state::Core;
+use super::port::{CopyOp, Get, Local, PeerId, Recall, Transport};
+use super::state::{Core, GetOwner};
 use super::wire::{Header, Packet, flag};
 use crate::util::slab::Id;
 use crate::util::user::UserIov;
@@ -47,6 +48,35 @@ impl AnswerWatch {
     }
 }
 
+/// The operations that a peer has not answered.
+#[derive(Clone, Copy, Debug)]
+struct Owed {
+    sent: usize,
+    /// More are queued.
+    lacks_room: bool,
+}
+
+/// What the program does while answers are owed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Waiter {
+    Polls,
+    /// It is about to sleep, and does not know for how long.
+    Sleeps,
+}
+
+impl Waiter {
+    /// The checks in a row without news before what was sent is taken back. From check to check is about a microsecond,
+    /// which the kernel takes for each operation, or sixteen while each poll tries to send more. A target that computes
+    /// for a shorter time than the copies would take does them all.
+    fn patience(self, owed: Owed) -> usize {
+        match self {
+            Waiter::Polls if owed.lacks_room => owed.sent / 16,
+            Waiter::Polls => owed.sent,
+            Waiter::Sleeps => 0,
+        }
+    }
+}
+
 /// Our operations among the packets that a target has not begun to read.
 #[derive(Default)]
 struct Unbegun {
@@ -72,13 +102,16 @@ impl Core {
         }
     }
 
-    /// The watch of a peer that still owes an answer; else marks it as no longer listed.
-    fn owes(&mut self, to: PeerId) -> Option<&mut AnswerWatch> {
+    /// The watch of a peer that still owes answers, and what to; else marks it as no longer listed.
+    fn owes(&mut self, to: PeerId) -> Option<(&mut AnswerWatch, Owed)> {
         let peer = self.peers.get_mut(to as usize)?;
-        let owes = peer.unfinished > 0;
+        let owed = Owed {
+            sent: (peer.unfinished as usize).saturating_sub(peer.queue.len()),
+            lacks_room: !peer.queue.is_empty(),
+        };
         let watch = &mut peer.rma.as_mut()?.watch;
-        watch.listed = owes;
-        owes.then_some(watch)
+        watch.listed = peer.unfinished > 0;
+        watch.listed.then_some((watch, owed))
     }
 
     /// Whether a packet that the target has not begun to read may be taken back.
@@ -130,6 +163,28 @@ impl Core {
         waits.then_some((id, part, *local))
     }
 
+    /// The read or write at the front of the queue, if the transport may do it as it is.
+    fn next_short_op(&self, to: PeerId) -> Option<(Id, Access, RemotePart, UserIov)> {
+        let peer = self.peers.get(to as usize).filter(|peer| !peer.is_off_fast_path())?;
+        let id = *peer.queue.front()?;
+        let outgoing = self.outgoing.get(id)?;
+        let (access, key, most) = match outgoing.op {
+            OutgoingOp::Write(RemoteSide::One { key }) => (Access::Write, key, self.limits_to(to).short_write()),
+            OutgoingOp::Read(RemoteSide::One { key }) => (Access::Read, key, self.limits_to(to).short_read()),
+            _ => return None,
+        };
+        let LocalBuffer::User(local) = outgoing.local else {
+            return None;
+        };
+        let is_whole = outgoing.stage == Stage::Queued && outgoing.at == 0 && outgoing.len <= most;
+        let part = RemotePart {
+            addr: outgoing.tag,
+            len: outgoing.len,
+            key,
+        };
+        (is_whole && !outgoing.fence && outgoing.data.is_none()).then_some((id, access, part, local))
+    }
+
     /// Completes the first `done` of these operations, which the transport has performed.
     fn recalled(&mut self, to: PeerId, unbegun: &Unbegun, done: usize, report: &mut impl Report) {
         let mut taken = 0;
@@ -165,27 +220,27 @@ impl<T: Transport> Engine<T> {
     pub(super) fn poll_awaited(&mut self, report: &mut impl Report) {
         self.core.polls_since_check += 1;
         if self.core.polls_since_check >= POLLS_PER_CHECK {
-            self.check_awaited(report);
+            self.check_awaited(Waiter::Polls, report);
         }
     }
 
     /// Called before a caller sleeps. False: operations may soon be taken back from their target, so poll and call
     /// again.
     pub fn may_sleep(&mut self, report: &mut impl Report) -> bool {
-        self.core.awaiting_answers.is_empty() || self.check_awaited(report)
+        self.core.awaiting_answers.is_empty() || self.check_awaited(Waiter::Sleeps, report)
     }
 
     /// Checks all peers that owe answers, and takes back from those that do not poll. Returns whether the caller may
     /// sleep.
     #[cold]
-    fn check_awaited(&mut self, report: &mut impl Report) -> bool {
+    fn check_awaited(&mut self, waiter: Waiter, report: &mut impl Report) -> bool {
         self.core.polls_since_check = 0;
         let mut enough = true;
         for place in (0..self.core.awaiting_answers.len()).rev() {
             let Some(to) = self.core.awaiting_answers.get(place).copied() else {
                 continue;
             };
-            let Some(watch) = self.core.owes(to) else {
+            let Some((watch, owed)) = self.core.owes(to) else {
                 self.core.awaiting_answers.swap_remove(place);
                 continue;
             };
@@ -205,7 +260,7 @@ impl<T: Transport> Engine<T> {
             }
             watch.still = watch.still.saturating_add(1);
             // After a failure, tries again at longer and longer intervals.
-            if watch.still.is_power_of_two() {
+            if watch.still.is_power_of_two() && watch.still as usize >= waiter.patience(owed) {
                 enough &= !self.recall(to, report);
             }
         }
@@ -220,8 +275,27 @@ impl<T: Transport> Engine<T> {
         let done = self.transport.recall(to, judge).unwrap_or(0);
         if done > 0 {
             self.core.recalled(to, &unbegun, done, report);
+            self.copy_queued(to, report);
         }
         done > 0
+    }
+
+    /// Has the transport do what waited for room behind them, too.
+    fn copy_queued(&mut self, to: PeerId, report: &mut impl Report) {
+        while let Some((id, access, part, local)) = self.core.next_short_op(to) {
+            let copy = CopyOp {
+                access,
+                parts: core::slice::from_ref(&part),
+                local: Local::User(&local),
+                data: None,
+            };
+            // What fits a packet is never `Later`.
+            if self.transport.copy(to, &copy, GetOwner::Read(id).token()) != Get::Done {
+                return;
+            }
+            self.core.peer(to).queue.pop_front();
+            self.core.end_outgoing(id, None, report);
+        }
     }
 
     /// Whether the transport may copy this operation directly: it is long, or its target does not poll.

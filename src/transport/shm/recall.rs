@@ -93,6 +93,9 @@ impl Outbound {
         let words = *self.lane.rows();
         let done = exclusion::take_back(&words, seen, barrier::everywhere, || self.carry_out(seen, &unread));
         self.idle_since = done.map(|_| looks);
+        if done.is_some() {
+            self.choice.has_taken_back();
+        }
         done
     }
 

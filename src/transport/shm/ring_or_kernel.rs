@@ -27,6 +27,9 @@ const SEEN_POLLING_FOR: u8 = 16;
 const LOOKS: usize = 40;
 /// After a look that saw no poll, so many long operations go by the kernel without another.
 const LEFT_ALONE: u8 = 64;
+/// After operations had to be taken back from the peer, so many that fit a packet go by the kernel, if it could do them
+/// as well.
+pub(super) const SPARED: u16 = 512;
 /// A wait for the peer to read ends after so many looks in a row in which it took nothing: some microseconds.
 const LOOKS_IN_VAIN: usize = 160;
 /// A wait ends after so many looks in any case, some hundred microseconds, as the peer may write anything.
@@ -55,6 +58,8 @@ pub(super) struct Choice {
     pub(super) kernel_writes: KernelPace,
     /// How many long operations still go by the kernel, as the peer was not seen to poll.
     left_alone: u8,
+    /// How many operations that fit a packet still go by the kernel, as others were taken back from the peer.
+    spared: u16,
     /// How many long operations may still go through the ring without another look, as the peer was seen to poll.
     pub(super) seen_polling: u8,
     /// The number of polls before the last read that went as packets, and how many bytes such reads have asked for since.
@@ -97,6 +102,17 @@ impl Choice {
     fn asks(&mut self, len: usize, polls: u64) {
         let (at, asked) = self.asked;
         self.asked = (polls, if at == polls { asked + len } else { len });
+    }
+
+    /// Operations were taken back from the peer, as it polls too seldom.
+    pub(super) fn has_taken_back(&mut self) {
+        self.spared = SPARED;
+    }
+
+    fn is_spared(&mut self) -> bool {
+        let is_spared = self.spared > 0;
+        self.spared = self.spared.saturating_sub(1);
+        is_spared
     }
 
     /// Whether an operation that may be a turn becomes one. `speed`: that of such turns. That of writes is judged by
@@ -151,7 +167,11 @@ impl ShmTransport {
             let is_turn = may_be_turn && out.choice.is_turn(access, by_turns, least);
             // What may be a turn becomes one if it is sent at all, so the speed of the ring says nothing of it.
             let is_quick = is_turn || !may_be_turn && out.is_worth_a_packet(in_ring, least);
-            let is_sent = is_quick && (len <= MAX_BODY || out.is_to_be_waited_for());
+            let is_sent = is_quick
+                && match len <= MAX_BODY {
+                    true => !out.choice.is_spared(),
+                    false => out.is_to_be_waited_for(),
+                };
             if is_sent && access == Access::Read {
                 out.choice.asks(len, polls);
             }

@@ -10,7 +10,11 @@ fn bed(recalls: [u64; 2], memory: &Lent) -> Bed {
         recalls,
         ..manners()[0]
     };
-    let bed = Bed::new(2, 4, manner, small());
+    let config = Config {
+        in_flight: 200,
+        ..small()
+    };
+    let bed = Bed::new(2, 4, manner, config);
     register(&bed, 1, KEY, memory, Rights::BOTH);
     bed
 }
@@ -84,4 +88,71 @@ fn a_target_that_dies_meanwhile_ends_the_rest_once() {
     let ends = [None, Some(Error::PeerGone)].map(|error| end(CompletedOp::Rma(Access::Write), 1, 8, error));
     assert_eq!(bed.done(0), ends);
     assert_eq!(bed.nodes[0].engine.leftovers(), [0; 5]);
+}
+
+/// How many of so many writes are taken back from a target that comes after so many polls.
+fn taken_back(writes: usize, polls: usize) -> usize {
+    let memory = words(&[1]);
+    let mut bed = bed([16, 16], &memory);
+    let out = words(&[5]);
+    for _ in 0..writes {
+        bed.rma(0, &access(Access::Write, 1, &out, remote(&[(0, 8, KEY)])))
+            .unwrap();
+    }
+    (0..polls).for_each(|_| assert_eq!(bed.progress(0), 0));
+    let taken = bed.world.borrow().recalled;
+    bed.settle();
+    assert_eq!(bed.done(0).len(), writes);
+    bed.check_nothing_left();
+    taken
+}
+
+#[test]
+fn the_more_a_target_owes_the_longer_it_is_waited_for() {
+    assert_eq!([1, 100].map(|writes| taken_back(writes, 64 * 3)), [1, 0]);
+    assert_eq!([100, 128].map(|writes| taken_back(writes, 64 * 127)), [0, 0]);
+    assert_eq!([100, 128].map(|writes| taken_back(writes, 64 * 129)), [100, 128]);
+}
+
+#[test]
+fn whoever_goes_to_sleep_waits_for_no_more_checks_than_for_one() {
+    let memory = words(&[1]);
+    let mut bed = bed([16, 16], &memory);
+    let out = words(&[5]);
+    for _ in 0..100 {
+        bed.rma(0, &access(Access::Write, 1, &out, remote(&[(0, 8, KEY)])))
+            .unwrap();
+    }
+    let node = &mut bed.nodes[0];
+    let checks = (1..10).find(|_| node.engine.may_sleep(&mut node.reporter));
+    assert!(checks.is_some());
+    assert_eq!(bed.done(0).len(), 100);
+    assert_eq!(bed.world.borrow().recalled, 100);
+    bed.settle();
+    bed.check_nothing_left();
+}
+
+#[test]
+fn what_waited_for_room_is_done_without_the_target_too() {
+    for (copies, done) in [([16, 0, 0], 8), ([0; 3], 4)] {
+        let memory = words(&[1, 2]);
+        let mut bed = bed([16, 16], &memory);
+        {
+            let manner = &mut bed.world.borrow_mut().manner;
+            (manner.depth, manner.copies) = (4, copies);
+        }
+        let (back, local): (Vec<Lent>, Vec<Lent>) = (0..4).map(|at| (words(&[0, 0]), words(&[at]))).unzip();
+        for (back, local) in back.iter().zip(&local) {
+            bed.rma(0, &access(Access::Write, 1, local, remote(&[(8, 8, KEY)])))
+                .unwrap();
+            bed.rma(0, &access(Access::Read, 1, back, remote(&[(0, 16, KEY)])))
+                .unwrap();
+        }
+        (0..64 * 3).for_each(|_| assert_eq!(bed.progress(0), 0));
+        assert_eq!(bed.done(0).len(), done);
+        bed.settle();
+        assert!(back.iter().zip(0..).all(|(back, at)| back.bytes() == bytes(&[1, at])));
+        assert_eq!(memory.bytes(), bytes(&[1, 3]));
+        bed.check_nothing_left();
+    }
 }

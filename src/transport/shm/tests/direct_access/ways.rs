@@ -1,11 +1,13 @@
 //! Which way reads and writes of private memory go: by the ring, by turns or by the kernel.
 
+use super::recall::{recall, write_header};
 use super::recalled_turns::{out, pair_with_room};
 use super::*;
 use crate::transport::shm::config::{MAX_IN_RING, MAX_READ, MAX_WRITE, MAX_WRITTEN};
 use crate::transport::shm::copy_speed::SpeedClass;
 use crate::transport::shm::dialogue::LONGEST_TURN;
 use crate::transport::shm::inbound::Inbound;
+use crate::transport::shm::ring_or_kernel::SPARED;
 
 #[test]
 fn private_memory_goes_in_packets_where_the_ring_is_quicker() {
@@ -282,6 +284,22 @@ fn long_operations_are_not_sent_to_a_target_that_is_not_seen_to_poll() {
         assert!(asked > 64, "{asked}");
         stop.store(true, Ordering::Relaxed);
     });
+}
+
+#[test]
+fn whoever_had_to_take_writes_back_has_the_kernel_do_those_that_follow() {
+    let memory = Memory::private();
+    let mut p = pair(memory.region(Rights::BOTH));
+    let by_kernel = |p: &mut Pair, len| {
+        let kernel = |_: &usize| !p.end.is_better_sent(p.to, Access::Write, len);
+        (0..2 * usize::from(SPARED)).take_while(kernel).count()
+    };
+    assert_eq!(by_kernel(&mut p, MAX_BODY), 0);
+    push(&mut p.end, p.to, &write_header(0), &[1; 8]);
+    assert_eq!(recall(&mut p.end, p.to), Some(1));
+    let bulk = p.end.config.bulk;
+    assert_eq!(by_kernel(&mut p, bulk - 1), 0, "short ones go as packets");
+    assert_eq!(by_kernel(&mut p, bulk), usize::from(SPARED));
 }
 
 /// Both copy at once: neither is asked to help, and each sees that the other is at it.
