@@ -73,6 +73,14 @@ static ssize_t look(struct end *end)
 	return count;
 }
 
+/* Who waits for something looks for it again and again. */
+static void wait_a_while(struct end *end)
+{
+	for (int i = 0; i < 2; i++)
+		if (look(end) == 1)
+			DIE("something has come");
+}
+
 static void ended(struct end *end)
 {
 	while (look(end) != 1)
@@ -146,7 +154,7 @@ static void exchange(bool sending)
 {
 	post(0, TAG);
 	DONE(fi_trecv(a.ep, &in[1], BYTES, NULL, FI_ADDR_UNSPEC, TAG, 0, &contexts[1]));
-	look(&b);
+	wait_a_while(&b);
 	if (sending) {
 		OK(COUNTED(fi_tinject(a.ep, &out, BYTES, to_b, TAG)));
 		ended(&b);
@@ -155,7 +163,7 @@ static void exchange(bool sending)
 		if (COUNTED(look(&b)) != 1)
 			ended(&b);
 	}
-	look(&a);
+	wait_a_while(&a);
 	DONE(fi_tinject(b.ep, &out, BYTES, to_a, TAG));
 	ended(&a);
 }
@@ -239,6 +247,7 @@ static void read_long_of_c(void)
 /* It comes before it is asked for. */
 static void read_unexpected(void)
 {
+	wait_a_while(&b);
 	DONE(fi_tinject(a.ep, &out, BYTES, to_b, TAG));
 	COUNTED(look(&b));
 	look(&b);
@@ -277,6 +286,7 @@ static void write_injected(void)
 /* An operation by both sides: its target, which answers it, and who reads that it is over. */
 static void target_of(void (*start)(void))
 {
+	wait_a_while(&b);
 	start();
 	COUNTED(look(&b));
 	while (look(&a) != 1)
@@ -285,6 +295,7 @@ static void target_of(void (*start)(void))
 
 static void end_of(void (*start)(void))
 {
+	wait_a_while(&a);
 	start();
 	look(&b);
 	if (COUNTED(look(&a)) == 1)

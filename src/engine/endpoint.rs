@@ -22,6 +22,8 @@ use std::sync::Arc;
 
 /// The most packets taken from the transport in one `progress`.
 const POLL: usize = 64;
+/// After so many such polls a call ends though the program has heard nothing, as a peer may send without pause.
+const ROUNDS: u32 = 16;
 
 #[derive(Debug)]
 pub struct Engine<T: Transport> {
@@ -29,6 +31,8 @@ pub struct Engine<T: Transport> {
     pub(super) core: Core,
     /// Some peer still had packets when its turn of `pushing::BURST` was over.
     pub(super) more_to_push: bool,
+    /// Polls of this call of `progress` that took `POLL` packets.
+    full_polls: u32,
 }
 
 /// The completion of a send that was never queued.
@@ -64,6 +68,7 @@ impl<T: Transport> Engine<T> {
             transport,
             core,
             more_to_push: false,
+            full_polls: 0,
         };
         engine.tell_of_order();
         engine
@@ -323,9 +328,30 @@ impl<T: Transport> Engine<T> {
         self.core.withdraw_own(context, report);
     }
 
-    /// Pushes what is queued, delivers packets that have come, and pushes the answers. Returns how many packets came.
+    /// Pushes what is queued, delivers packets that have come, and pushes the answers. Goes on while there may be more of
+    /// which the program hears nothing, as of what peers do to its memory: it would take that for nothing to do. Returns
+    /// how many packets came last.
     #[inline]
     pub fn progress(&mut self, report: &mut impl Report) -> usize {
+        self.full_polls = 0;
+        loop {
+            let came = self.progress_once(report);
+            if came < POLL || self.has_done_enough(report) {
+                return came;
+            }
+        }
+    }
+
+    /// A poll took as much as one takes: whether the caller is to look for the rest.
+    #[cold]
+    #[inline(never)]
+    fn has_done_enough(&mut self, report: &impl Report) -> bool {
+        self.full_polls += 1;
+        self.full_polls >= ROUNDS || report.has_told()
+    }
+
+    #[inline(always)]
+    fn progress_once(&mut self, report: &mut impl Report) -> usize {
         self.push_all(report);
         let core = &mut self.core;
         let came = self.transport.poll(&mut EngineSink { core, report }, POLL);

@@ -367,6 +367,11 @@ pub enum Refused {
 pub trait Report {
     fn report(&mut self, completion: Completion);
 
+    /// Whether the program has something to read, so that what else has come can wait for its next call.
+    fn has_told(&self) -> bool {
+        true
+    }
+
     /// A new peer has connected; the caller may want to check whether peer numbers run out.
     fn met(&mut self) {}
 

@@ -172,6 +172,11 @@ impl Cq {
         self.queue.lock().has_room(count)
     }
 
+    /// Whether a reader gets something, if one drives the endpoint now.
+    pub fn has_told(&self) -> bool {
+        self.queue.lock().has_told()
+    }
+
     /// Whether entries were dropped for want of room.
     pub fn is_overrun(&self) -> bool {
         self.queue.lock().is_overrun()

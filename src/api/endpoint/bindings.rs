@@ -216,6 +216,11 @@ impl Bindings {
         [&self.tx, &self.rx].into_iter().flatten()
     }
 
+    /// Whether a queue has something for the program.
+    pub fn have_told(&self) -> bool {
+        self.queues().any(|cq| cq.has_told())
+    }
+
     fn counters(&self) -> impl Iterator<Item = &Arc<Cntr>> {
         self.cntrs.all().into_iter().flatten()
     }

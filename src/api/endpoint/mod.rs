@@ -115,6 +115,11 @@ impl<T> Report for Reporter<'_, T> {
     }
 
     #[cold]
+    fn has_told(&self) -> bool {
+        !self.pending.completions.is_empty() || self.state.bindings.have_told()
+    }
+
+    #[cold]
     fn met(&mut self) {
         self.pending.met();
     }

@@ -121,6 +121,11 @@ impl Queue {
         self.lent.filled()
     }
 
+    /// Whether there is something to read, or the array that was lent last has got something.
+    pub(super) fn has_told(&self) -> bool {
+        self.lent.filled() > 0 || self.is_ready()
+    }
+
     /// False: a reader has it already, so there is nothing in the queue to tell of.
     #[inline(always)]
     pub(super) fn push(&mut self, entry: &Entry) -> bool {

@@ -101,6 +101,7 @@ proptest! {
                     prop_assert_eq!(drain(&mut queue, model.len()), model.drain(..).collect::<Vec<_>>());
                     let (array, read) = kept(room);
                     queue.lend(array);
+                    prop_assert!(!queue.has_told());
                     for at in 0..before + behind {
                         if with_error && at == before {
                             queue.push_error(error(next));
@@ -111,6 +112,7 @@ proptest! {
                         model.push_back(next as isize);
                         next += 1;
                     }
+                    prop_assert_eq!(queue.has_told(), before + behind > 0);
                     let filled = queue.take_back();
                     prop_assert!(queue.push(&entry(next)), "an array that was taken back is not written to");
                     model.push_back(next as isize);

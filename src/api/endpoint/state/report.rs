@@ -40,6 +40,10 @@ impl Report for &mut PendingCompletions {
         self.completions.push(completion);
     }
 
+    fn has_told(&self) -> bool {
+        !self.completions.is_empty()
+    }
+
     #[cold]
     fn met(&mut self) {
         self.rare = true;

@@ -194,3 +194,46 @@ fn refuse(manner: Manner, len: usize, kind: Access) {
     assert_eq!(bed.told(1), []);
     bed.check_nothing_left();
 }
+
+/// A program that has something to read, or has not, whatever it is told.
+struct Hearer(bool);
+
+impl Report for Hearer {
+    fn report(&mut self, _: Completion) {}
+
+    fn has_told(&self) -> bool {
+        self.0
+    }
+}
+
+/// A look that found nothing to read may be the last for a while.
+#[test]
+fn a_target_takes_all_that_has_come_unless_its_program_has_something_to_read() {
+    const WRITES: usize = 1100;
+    for (hears, taken) in [(true, [64, 128]), (false, [1024, WRITES])] {
+        let config = Config {
+            in_flight: WRITES,
+            ..small()
+        };
+        let manner = Manner {
+            depth: WRITES,
+            ..manners()[0]
+        };
+        let mut bed = Bed::new(2, 4, manner, config);
+        let memory = Lent::new(&[WRITES], 0);
+        register(&bed, 1, 7, &memory, Rights::BOTH);
+        let byte = Lent::new(&[1], 1);
+        byte.set(&[1]);
+        for at in 0..WRITES {
+            bed.rma(0, &access(Access::Write, 1, &byte, remote(&[(at as u64, 1, 7)])))
+                .unwrap();
+        }
+        let found = taken.map(|_| {
+            bed.nodes[1].engine.progress(&mut Hearer(hears));
+            memory.bytes().iter().filter(|byte| **byte == 1).count()
+        });
+        assert_eq!(found, taken);
+        bed.settle();
+        bed.check_nothing_left();
+    }
+}
