@@ -133,6 +133,27 @@ fn a_broken_ring_ends_its_sender_and_no_other() {
     poll_until(&mut hub, &mut kept, |kept| kept.packets.len() == 7);
 }
 
+/// Behind the wide ring there is no larger one.
+#[test]
+fn a_third_move_to_another_ring_ends_its_sender() {
+    let dir = Dir::new();
+    let (mut hub, mut bad) = (dir.open("hub"), dir.open("bad"));
+    let mut kept = Kept::default();
+    let to = bad.peer(b"hub").unwrap();
+    let number = hub.peer(b"bad").unwrap();
+    for moves in 0..3 {
+        push_all(&mut bad, to, moves..moves + 1, &mut Kept::default());
+        poll_until(&mut hub, &mut kept, |kept| kept.packets.len() == moves as usize + 1);
+        let out = bad.peers.get_mut(to).unwrap().out.as_mut().unwrap();
+        match moves {
+            2 => out.producer.move_on(out.lane.rows(), out.lane.rows()),
+            _ => assert!(out.grow()),
+        }
+    }
+    poll_until(&mut hub, &mut kept, |kept| !kept.gone.is_empty());
+    assert_eq!((kept.gone, kept.packets.len()), (vec![number], 3));
+}
+
 /// A peer that names another's process in its file, with all that other files say of that, is not believed; nor is a
 /// peer whose file changes after it was read.
 #[test]
