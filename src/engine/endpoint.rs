@@ -20,7 +20,7 @@ use crate::util::regions::Regions;
 use crate::util::slab::Id;
 use std::sync::Arc;
 
-/// The most packets taken from the transport in one `progress`.
+/// The most packets taken from the transport in one poll.
 const POLL: usize = 64;
 /// After so many such polls a call ends though the program has heard nothing, as a peer may send without pause.
 const ROUNDS: u32 = 16;
@@ -328,9 +328,9 @@ impl<T: Transport> Engine<T> {
         self.core.withdraw_own(context, report);
     }
 
-    /// Pushes what is queued, delivers packets that have come, and pushes the answers. Goes on while there may be more of
-    /// which the program hears nothing, as of what peers do to its memory: it would take that for nothing to do. Returns
-    /// how many packets came last.
+    /// Pushes what is queued, delivers packets that have come, and pushes the answers. Goes on while there may be more and
+    /// the program has heard of none: of what peers do to its memory it hears nothing, and would take that for nothing to
+    /// do. Returns how many packets came in the last poll.
     #[inline]
     pub fn progress(&mut self, report: &mut impl Report) -> usize {
         self.full_polls = 0;
@@ -342,7 +342,7 @@ impl<T: Transport> Engine<T> {
         }
     }
 
-    /// A poll took as much as one takes: whether the caller is to look for the rest.
+    /// A poll took as much as one takes: whether the rest is left to the next call.
     #[cold]
     #[inline(never)]
     fn has_done_enough(&mut self, report: &impl Report) -> bool {

@@ -102,7 +102,7 @@ impl Core {
         }
     }
 
-    /// The watch of a peer that still owes answers, and what to; else marks it as no longer listed.
+    /// The watch of a peer that still owes answers, and how many; else marks it as no longer listed.
     fn owes(&mut self, to: PeerId) -> Option<(&mut AnswerWatch, Owed)> {
         let peer = self.peers.get_mut(to as usize)?;
         let owed = Owed {
@@ -168,21 +168,23 @@ impl Core {
         let peer = self.peers.get(to as usize).filter(|peer| !peer.is_off_fast_path())?;
         let id = *peer.queue.front()?;
         let outgoing = self.outgoing.get(id)?;
-        let (access, key, most) = match outgoing.op {
-            OutgoingOp::Write(RemoteSide::One { key }) => (Access::Write, key, self.limits_to(to).short_write()),
-            OutgoingOp::Read(RemoteSide::One { key }) => (Access::Read, key, self.limits_to(to).short_read()),
+        let (access, key) = match outgoing.op {
+            OutgoingOp::Write(RemoteSide::One { key }) => (Access::Write, key),
+            OutgoingOp::Read(RemoteSide::One { key }) => (Access::Read, key),
             _ => return None,
         };
         let LocalBuffer::User(local) = outgoing.local else {
             return None;
         };
-        let is_whole = outgoing.stage == Stage::Queued && outgoing.at == 0 && outgoing.len <= most;
+        let fits_packet = outgoing.len <= self.limits_to(to).short_write();
+        let is_whole = outgoing.stage == Stage::Queued && outgoing.at == 0;
         let part = RemotePart {
             addr: outgoing.tag,
             len: outgoing.len,
             key,
         };
-        (is_whole && !outgoing.fence && outgoing.data.is_none()).then_some((id, access, part, local))
+        let is_plain = fits_packet && is_whole && !outgoing.fence && outgoing.data.is_none();
+        is_plain.then_some((id, access, part, local))
     }
 
     /// Completes the first `done` of these operations, which the transport has performed.

@@ -172,7 +172,7 @@ impl Cq {
         self.queue.lock().has_room(count)
     }
 
-    /// Whether a reader gets something, if one drives the endpoint now.
+    /// Whether the read that drives the endpoint now gets something, or else the next one will.
     pub fn has_told(&self) -> bool {
         self.queue.lock().has_told()
     }

@@ -47,8 +47,8 @@ impl Limits {
         self.short_write().max(self.max_in_writes)
     }
 
-    /// Whether a write has left when its push is `Done`. A transport of short writes only may gather those, too, that
-    /// ask for no notice.
+    /// Whether a write has left when its push is `Done`. Not where writes go in one packet only (tcp): what asks for no
+    /// notice may be gathered there until the next flush.
     #[inline]
     pub fn writes_leave_at_once(&self) -> bool {
         self.max_in_writes > 0
