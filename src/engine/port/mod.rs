@@ -15,20 +15,24 @@
 //! says `placed`, `sent` or `finished`; until `gone` or `abandon`; and a region only while its `Lease` holds. The
 //! engine reports no completion before that.
 //!
-//! - here: what the engine asks; `limits`: the sizes that a transport sets; `sink`: what a transport may ask; `tap`:
-//!   the same for one of several.
+//! - here: what the engine asks, in the words of `push` and `access`; `limits`: the sizes that a transport sets; `sink`:
+//!   what a transport may ask; `tap`: the same for one of several.
 
+mod access;
 mod limits;
+mod push;
 mod sink;
 pub mod tap;
 
-use super::op::{Access, AtomicOp, Error, RemotePart, Unreached};
+use super::op::RemotePart;
 use super::wire::Header;
 use crate::util::regions::{Regions, Rights};
 use crate::util::user::{UserBuf, UserIov};
 use std::sync::Arc;
 
+pub use access::{Amo, CopyOp, Exposed, ExposedName, Get, Local, NotDone, OneSided, Recall, Remote};
 pub use limits::Limits;
+pub use push::{Around, Body, Notice, Push, When};
 pub use sink::{Placement, Sink};
 
 /// The transport's number for a peer of one endpoint. Small and dense; reused for another address only after `forget`.
@@ -37,240 +41,6 @@ pub type PeerId = u32;
 /// The engine's name for a body from `place` to `placed`, for a `get`, `copy` or `amo` until `finished`, or for an
 /// operation whose packets are pushed, until each is `sent`.
 pub type Token = u64;
-
-/// A packet's bytes.
-#[derive(Clone, Copy)]
-pub enum Body<'a> {
-    Empty,
-    /// A few bytes of the engine's own.
-    Bytes(&'a [u8]),
-    /// Part of an application's memory. The transport has copied or sent it when `push` returns, unless that is
-    /// `Later`.
-    User {
-        iov: &'a UserIov,
-        at: usize,
-        len: usize,
-    },
-}
-
-impl<'a> Body<'a> {
-    pub(super) fn of(bytes: &'a [u8]) -> Body<'a> {
-        match bytes {
-            [] => Body::Empty,
-            bytes => Body::Bytes(bytes),
-        }
-    }
-
-    pub fn len(&self) -> usize {
-        match self {
-            Body::Empty => 0,
-            Body::Bytes(bytes) => bytes.len(),
-            Body::User { len, .. } => *len,
-        }
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-}
-
-/// What the engine waits for, of a packet. But for an answer it wants to be told by `Sink::sent`, if it is not so when
-/// `push` returns.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Notice {
-    /// The same for all packets of one operation.
-    pub token: Token,
-    pub when: When,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum When {
-    /// The transport no longer needs the memory of `Body::User`.
-    Released,
-    /// As well, the packet has left the transport: it goes on its way even if the endpoint is closed now.
-    Transmitted,
-    /// The peer's answer, for which the engine polls. So the packet may leave with others when it does.
-    Answered,
-}
-
-impl Notice {
-    /// Of a packet that the peer answers. Nobody is told of it, so its token is none.
-    pub const ANSWERED: Notice = Notice {
-        token: 0,
-        when: When::Answered,
-    };
-
-    /// The token to tell the engine by; None: the peer's answer tells.
-    #[inline]
-    pub fn to_tell(notice: Option<Notice>) -> Option<Notice> {
-        notice.filter(|notice| notice.when != When::Answered)
-    }
-}
-
-/// What else is sent when a message is to go.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Around {
-    /// The peer has sent its last long message at the same time as we did.
-    pub crossing: bool,
-    /// More messages to the same peer wait behind this one.
-    pub followed: bool,
-}
-
-/// The outcome of a push.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[must_use]
-pub enum Push {
-    /// Sent, or copied to be sent: header and body may be reused, and what the `Notice` asks for is so.
-    Done,
-    /// Taken, but what the `Notice` asks for is not so yet: `Sink::sent` will say. Until then the transport may use the
-    /// memory of `Body::User`; the header and `Body::Bytes` were copied. Never without a `Notice`. Where that waits for
-    /// an answer: all was copied, and leaves when the transport is flushed.
-    Later,
-    /// No room towards this peer now: try again after a poll. Also the answer between the end of a connection and
-    /// `Sink::gone` with `Loss::Broken` or `Loss::Silent`.
-    Full,
-    /// The peer is dead and nothing more will reach it. What it sent before is still delivered, followed by
-    /// `Sink::gone` unless that was called already.
-    Gone,
-    /// There is nobody at this peer's address, or no way there.
-    Unreachable(Unreached),
-    /// The transport has no memory for so long a packet to this peer; one of `Limits::guaranteed_body` bytes would go.
-    TooLong,
-    /// The transport has no memory to connect to this peer.
-    NoMemory,
-}
-
-/// What a peer passes to `get` to fetch from this endpoint's memory. Opaque bytes made by `expose`, sent as a body, and
-/// no more of them than there are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Remote {
-    bytes: [u8; Remote::MAX],
-    len: u8,
-}
-
-impl Remote {
-    pub const MAX: usize = 96;
-
-    /// None if there are no bytes, or too many.
-    pub fn new(bytes: &[u8]) -> Option<Remote> {
-        let mut all = [0; Remote::MAX];
-        all.get_mut(..bytes.len())?.copy_from_slice(bytes);
-        let len = u8::try_from(bytes.len()).ok().filter(|len| *len > 0)?;
-        Some(Remote { bytes: all, len })
-    }
-
-    pub fn bytes(&self) -> &[u8] {
-        self.bytes.get(..usize::from(self.len)).unwrap_or_default()
-    }
-}
-
-impl From<[u8; Remote::MAX]> for Remote {
-    fn from(bytes: [u8; Remote::MAX]) -> Remote {
-        let len = Remote::MAX as u8;
-        Remote { bytes, len }
-    }
-}
-
-/// Memory that a peer may fetch with `get`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Exposed {
-    pub remote: Remote,
-    /// The transport's name for it, if it is to be told with `unexpose` when no peer needs it any more.
-    pub id: Option<u64>,
-}
-
-/// Which memory a `Remote` exposes. A peer may send it back to have this side do part of the copying. It is a name to
-/// look up and never an address, so a peer that forges one reaches no memory that it was not offered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ExposedName {
-    /// Not to be looked up: the peer copies alone.
-    Nothing,
-    /// A message or write to this peer that is in flight, by the engine's number.
-    Sent(u64),
-    /// Part of a registered region.
-    Region(RemotePart),
-}
-
-/// How a `get`, `copy` or `amo` began.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[must_use]
-pub enum Get {
-    Done,
-    /// `Sink::finished` will say.
-    Later,
-    Full,
-    /// Not possible with this peer: the engine asks the peer to do it.
-    Unsupported,
-    /// As `Push::Gone`.
-    Gone,
-    /// The operation ends with this error. (A message whose `get` fails so is sent instead.)
-    Failed(Error),
-}
-
-/// Why a `get`, `copy` or `amo` that was `Later` has come to nothing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NotDone {
-    /// As `Get::Unsupported`.
-    AskPeer,
-    /// As `Get::Failed`.
-    Failed(Error),
-}
-
-/// Our side of a copy.
-#[derive(Clone, Copy, Debug)]
-pub enum Local<'a> {
-    /// The application's memory, which is the transport's until the copy is over.
-    User(&'a UserIov),
-    /// Bytes to be written (FI_INJECT). The transport has taken them when the call returns.
-    Bytes(&'a [u8]),
-}
-
-/// A read or write of a peer's registered memory. Both sides have the same length, which may be 0.
-#[derive(Clone, Copy, Debug)]
-pub struct CopyOp<'a> {
-    pub access: Access,
-    pub parts: &'a [RemotePart],
-    pub local: Local<'a>,
-    /// Remote CQ data of a write: the peer's transport says `Sink::written` when the bytes are there.
-    pub data: Option<u64>,
-}
-
-/// An atomic operation on one element of a peer's registered memory.
-#[derive(Clone, Copy, Debug)]
-pub struct Amo<'a> {
-    pub op: AtomicOp,
-    pub part: RemotePart,
-    pub operand: &'a [u8],
-    /// Empty, unless the operation compares.
-    pub compare: &'a [u8],
-    /// Where the old value goes. No memory, if nobody wants it.
-    pub result: &'a UserIov,
-}
-
-/// What a transport does in its peers' memory without their processor, as a card does: every read and write, and either
-/// all atomics or none. A card's atomics and a processor's do not see each other, so it is settled for the whole life
-/// of an endpoint.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct OneSided {
-    /// `copy` does all reads and writes.
-    pub copies: bool,
-    /// All that `amo` does, each on a single element. None: atomics are executed by the target's engine.
-    pub atomics: &'static [AtomicOp],
-    /// What is begun to a peer after a write, packets included, takes effect there after it. Otherwise the engine holds
-    /// messages and atomics until the write has completed. Copies among themselves are never held, but for FI_FENCE.
-    pub ordered_after_write: bool,
-    /// The same after a read or an `amo`.
-    pub ordered_after_read: bool,
-}
-
-impl OneSided {
-    pub const NONE: OneSided = OneSided {
-        copies: false,
-        atomics: &[],
-        ordered_after_write: false,
-        ordered_after_read: false,
-    };
-}
 
 /// How far the connection with a peer is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -494,17 +264,4 @@ pub trait Transport {
     fn recall(&mut self, _to: PeerId, _judge: impl FnMut(&Header, usize) -> Recall) -> Option<usize> {
         None
     }
-}
-
-/// What to do with a packet that its peer has not begun to read: see `Transport::recall`.
-#[derive(Clone, Copy, Debug)]
-pub enum Recall {
-    /// It stays; those behind it may be performed before it.
-    Leave,
-    /// It stays, with all that are behind it.
-    Stop,
-    /// Write its body to this piece of the peer's memory.
-    Write(RemotePart),
-    /// Read this piece of the peer's memory into ours.
-    Read(RemotePart, UserIov),
 }
