@@ -9,6 +9,9 @@ static void a_target_without_a_queue(void)
 	struct side far = { 0 };
 	struct fi_cq_attr attr = { .format = FI_CQ_FORMAT_TAGGED };
 	struct fi_cq_tagged_entry e;
+	struct iovec iov = { here, 1 };
+	struct fi_rma_iov part = { .len = 1 };
+	struct fi_msg_rma msg = { .msg_iov = &iov, .desc = descs, .iov_count = 1, .rma_iov = &part, .rma_iov_count = 1, .context = ctx(1) };
 	char packed[NAME_MAX_LEN];
 	struct fid_cq *cq;
 	struct window w;
@@ -36,12 +39,15 @@ static void a_target_without_a_queue(void)
 	pack(&bed, packed, far.name, far.name_len);
 	GIVES(1, fi_av_insert(bed.av, packed, 1, &whole, 0, NULL));
 	w = expose(&bed, 0, there, 8, OPEN_TO_ALL);
+	part.addr = w.remote.base;
+	part.key = w.remote.key;
+	msg.addr = whole;
 
 	there[0] = 0;
 	here[0] = 7;
 	until = now_ms() + GIVE_UP_MS;
-	while ((ret = fi_write(bed.side[0].ep, here, 1, desc, whole, w.remote.base, w.remote.key, ctx(1))) == -FI_EAGAIN &&
-	       now_ms() < until)
+	/* Without FI_DELIVERY_COMPLETE it may be over before the byte is there. */
+	while ((ret = fi_writemsg(bed.side[0].ep, &msg, FI_DELIVERY_COMPLETE)) == -FI_EAGAIN && now_ms() < until)
 		fi_cq_read(cq, NULL, 0);
 	OK(ret);
 	while ((ret = fi_cq_read(bed.side[0].tx, &e, 1)) == -FI_EAGAIN && now_ms() < until)
