@@ -36,6 +36,8 @@ pub(super) struct AnswerWatch {
     /// Checks since the last operation started, and how many in a row found nothing new.
     checks: u32,
     still: u32,
+    /// As many must have found nothing new before the next try.
+    next_try: u32,
 }
 
 impl AnswerWatch {
@@ -44,6 +46,7 @@ impl AnswerWatch {
     pub(super) fn begin(&mut self) -> bool {
         self.checks = 0;
         self.still = 0;
+        self.next_try = 0;
         !core::mem::replace(&mut self.listed, true)
     }
 }
@@ -143,31 +146,8 @@ impl Core {
         }
     }
 
-    /// Our short read of one remote piece that a packet carries.
-    fn short_read(&self, to: PeerId, header: &Header) -> Option<(Id, RemotePart, UserIov)> {
-        let id = self.outgoing.find_short(header.id).filter(|_| header.flags == 0)?;
-        let outgoing: &Outgoing = self.outgoing.get(id)?;
-        let waits = outgoing.to == to
-            && outgoing.stage == Stage::Sent
-            && !outgoing.holds.has(Holds::MESSAGES)
-            && outgoing.at == 0;
-        let (OutgoingOp::Read(RemoteSide::One { key }), LocalBuffer::User(local)) = (&outgoing.op, &outgoing.local)
-        else {
-            return None;
-        };
-        let part = RemotePart {
-            addr: outgoing.tag,
-            len: outgoing.len,
-            key: *key,
-        };
-        waits.then_some((id, part, *local))
-    }
-
-    /// The read or write at the front of the queue, if the transport may do it as it is.
-    fn next_short_op(&self, to: PeerId) -> Option<(Id, Access, RemotePart, UserIov)> {
-        let peer = self.peers.get(to as usize).filter(|peer| !peer.is_off_fast_path())?;
-        let id = *peer.queue.front()?;
-        let outgoing = self.outgoing.get(id)?;
+    /// What an operation of ours does, if it is a read or write between one remote piece and the program's memory.
+    fn simple_rma(outgoing: &Outgoing) -> Option<(Access, RemotePart, UserIov)> {
         let (access, key) = match outgoing.op {
             OutgoingOp::Write(RemoteSide::One { key }) => (Access::Write, key),
             OutgoingOp::Read(RemoteSide::One { key }) => (Access::Read, key),
@@ -176,13 +156,30 @@ impl Core {
         let LocalBuffer::User(local) = outgoing.local else {
             return None;
         };
+        let (addr, len) = (outgoing.tag, outgoing.len);
+        Some((access, RemotePart { addr, len, key }, local))
+    }
+
+    /// Our short read of one remote piece that a packet carries.
+    fn short_read(&self, to: PeerId, header: &Header) -> Option<(Id, RemotePart, UserIov)> {
+        let id = self.outgoing.find_short(header.id).filter(|_| header.flags == 0)?;
+        let outgoing: &Outgoing = self.outgoing.get(id)?;
+        let waits = outgoing.to == to
+            && outgoing.stage == Stage::Sent
+            && !outgoing.holds.has(Holds::MESSAGES)
+            && outgoing.at == 0;
+        let (access, part, local) = Core::simple_rma(outgoing)?;
+        (waits && access == Access::Read).then_some((id, part, local))
+    }
+
+    /// The read or write at the front of the queue, if the transport may do it as it is.
+    fn next_short_op(&self, to: PeerId) -> Option<(Id, Access, RemotePart, UserIov)> {
+        let peer = self.peers.get(to as usize).filter(|peer| !peer.is_off_fast_path())?;
+        let id = *peer.queue.front()?;
+        let outgoing = self.outgoing.get(id)?;
+        let (access, part, local) = Core::simple_rma(outgoing)?;
         let fits_packet = outgoing.len <= self.limits_to(to).short_write();
         let is_whole = outgoing.stage == Stage::Queued && outgoing.at == 0;
-        let part = RemotePart {
-            addr: outgoing.tag,
-            len: outgoing.len,
-            key,
-        };
         let is_plain = fits_packet && is_whole && !outgoing.fence && outgoing.data.is_none();
         is_plain.then_some((id, access, part, local))
     }
@@ -258,11 +255,13 @@ impl<T: Transport> Engine<T> {
             if now != watch.before {
                 watch.before = now;
                 watch.still = 0;
+                watch.next_try = 0;
                 continue;
             }
             watch.still = watch.still.saturating_add(1);
             // After a failure, tries again at longer and longer intervals.
-            if watch.still.is_power_of_two() && watch.still as usize >= waiter.patience(owed) {
+            if watch.still as usize >= waiter.patience(owed) && watch.still >= watch.next_try {
+                watch.next_try = watch.still.saturating_mul(2);
                 enough &= !self.recall(to, report);
             }
         }

@@ -19,7 +19,7 @@ pub struct Limits {
     /// `Placement::Leased`.
     pub sync_placement: bool,
     /// The longest write of one piece of memory that goes in one packet, if that is more than `small`; and the longest
-    /// that goes in several of them. `copy` is asked first.
+    /// that goes in several of them, 0 also where what is pushed may be gathered. `copy` is asked first.
     pub max_write: usize,
     pub max_in_writes: usize,
     /// The longest read that may be short: see `short_read`.
