@@ -98,9 +98,9 @@ struct work {
 	int counts;		/* its sizes are no bytes */
 };
 
-extern const size_t all_sizes[], short_sizes[], long_sizes[], burst_sizes[], eight[];
+extern const size_t all_sizes[], short_sizes[], long_sizes[], burst_sizes[], fresh_sizes[], eight[];
 /* Tables of works, each ended by one without a name. */
-extern const struct work messages[], steady_windows[], mixed_bursts[], remote_memory[], matching[], counters[], waking[], streaming[], threads[];
+extern const struct work messages[], fresh[], steady_windows[], mixed_bursts[], remote_memory[], matching[], counters[], waking[], streaming[], threads[];
 void works(struct side *me, const struct settings *with);
 void list_works(void);
 /* Works of which there is one sample: how long it takes to open all, and what a peer costs in memory. */
