@@ -80,7 +80,6 @@ pub fn shared_file(data: &[u8]) {
         let scene = scene.as_ref().expect("a file of our own");
         let owner = Owner {
             address: ADDRESS,
-            // Larger than the sender's, so that the dialogue is in this lane.
             instance: 11,
             pid: 1,
             probe: 0,

@@ -169,7 +169,7 @@ impl ShmTransport {
         self.inbox.add(index, lane, number, &self.own.header);
         let out = self.peers.get_mut(number).and_then(|peer| peer.out.as_mut());
         if let (Some(out), Some(inbound)) = (out, self.inbox.get_mut(index)) {
-            inbound.open_dialogue(out, self.own.instance);
+            inbound.open_dialogues(out, self.own.instance);
         }
     }
 

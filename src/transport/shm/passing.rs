@@ -3,13 +3,13 @@
 //! A direct access takes effect at once, so all that was requested before it and may change memory, or tells of it,
 //! must have been read. Only reads pass reads, where they need not keep their order: whoever posts many and does not
 //! poll has the peer busy with the answers, and would wait for it in vain. Called by `ShmTransport`, `direct_access` and
-//! `ring_or_kernel`; who makes the last request void (`recall`, `take_back_turn`) says so. Knows nothing of regions.
+//! `ring_or_kernel`; who makes the last request void (`recall`, `take_back_turns`) says so. Knows nothing of regions.
 
 use super::outbound::Outbound;
 use crate::engine::op::Access;
 use core::sync::atomic::Ordering;
 
-/// How far our requests go: a position in the ring, and a number of parts of the dialogue.
+/// How far our requests go: a position in the ring, and a number of parts of our turns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Requested {
     position: u64,

@@ -58,7 +58,7 @@ impl ShmTransport {
         let peer = self.peers.get_mut(to).ok_or(Push::Unreachable(Unreached::Nobody))?;
         let out = peer.out.insert(out);
         if let Some(inbound) = peer.lane.and_then(|lane| self.inbox.get_mut(lane)) {
-            inbound.open_dialogue(out, self.own.instance);
+            inbound.open_dialogues(out, self.own.instance);
         }
         Ok(out)
     }

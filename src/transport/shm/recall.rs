@@ -1,9 +1,10 @@
-//! Recall: records that a peer has not begun to read, because it does not poll, are taken back from its ring, and so is
-//! a turn of the dialogue; what they ask for is done by the kernel.
+//! Recall: records that a peer has not begun to read, because it does not poll, are taken back from its ring, and so are
+//! turns of the dialogues; what they ask for is done by the kernel.
 //!
 //! Reading and recalling exclude each other (`exclusion`), so a packet is either read by the receiver or carried out
 //! here. What a packet means is the engine's to say (`Recall`). Called for `Transport::recall`.
 
+use super::dialogue::SaidPart;
 use super::exclusion::{self, ExclusionWords};
 use super::lane::{LARGE, Rows, WIDE};
 use super::outbound::Outbound;
@@ -29,8 +30,8 @@ struct Unread {
 enum Place {
     /// In the ring. `end`: the position behind it.
     Record { rows: Rows, record: Record, end: u64 },
-    /// A part of our turn of the dialogue. `ends`: when it is carried out, all of them are.
-    Part { part: usize, ends: bool },
+    /// A part of a turn of ours. `ends`: when it is carried out, all that we have said is.
+    Part { part: SaidPart, ends: bool },
 }
 
 impl Unread {
@@ -48,7 +49,7 @@ impl Unread {
         matches!(self.recall, Recall::Write(_) | Recall::Read(..))
     }
 
-    fn part(&self) -> Option<usize> {
+    fn part(&self) -> Option<SaidPart> {
         match self.place {
             Place::Part { part, .. } => Some(part),
             Place::Record { .. } => None,
@@ -56,7 +57,7 @@ impl Unread {
     }
 }
 
-/// The last part ends the turn, if all parts can be carried out.
+/// The last part ends what we have said, if all parts can be carried out.
 fn mark_last_part(unread: &mut [Unread]) {
     let mut parts: Vec<&mut Unread> = unread.iter_mut().filter(|one| one.part().is_some()).collect();
     let are_all = parts.iter().all(|one| one.is_carried_out());
@@ -108,7 +109,7 @@ impl Outbound {
             .filter(|len| *len <= LARGE.cells() + 2 * WIDE.cells())?;
         let mut reader = Consumer::at(seen);
         let mut unread = Vec::new();
-        let mut parts = self.unheard_parts().peekable();
+        let mut parts = self.unheard_parts().into_iter().peekable();
         while reader.position() < tail {
             let is_earlier = self.earlier_ring_end.is_some_and(|end| reader.position() <= end);
             let rows = *self
@@ -130,7 +131,7 @@ impl Outbound {
             };
             reader.pass(record);
             let end = reader.position();
-            while let Some(part) = parts.next_if(|part| end > self.position_of(*part)) {
+            while let Some(part) = parts.next_if(|part| end > part.position) {
                 unread.push(self.unread_part(part, &mut judge));
             }
             let header = Header::from_words(rows.read_header(record));
@@ -145,9 +146,9 @@ impl Outbound {
         first?.is_carried_out().then_some(unread)
     }
 
-    /// A part of our last turn that the peer has not read. One that was carried out before, and stays behind others, is
+    /// A part of our turns that the peer has not read. One that was carried out before, and stays behind others, is
     /// like a record of that kind.
-    fn unread_part(&self, part: usize, judge: &mut impl FnMut(&Header, usize) -> Recall) -> Unread {
+    fn unread_part(&self, part: SaidPart, judge: &mut impl FnMut(&Header, usize) -> Recall) -> Unread {
         let recall = self.said(part).map_or(Recall::Stop, |(words, body)| {
             Header::from_words(words).map_or(Recall::Leave, |header| judge(&header, body.len()))
         });
@@ -181,7 +182,7 @@ impl Outbound {
             left.extend(one.staying(ours).map(|(rows, record)| contents(rows, record)));
         }
         if !self.is_heard() {
-            // Our turn says behind which position of the ring it comes, so what is in the ring stays, too.
+            // A turn says behind which position of the ring it comes, so what is in the ring stays, too.
             return done;
         }
         // What may stay is written anew behind what has been read, so that all lines of the rest are free again.
@@ -227,7 +228,7 @@ impl Outbound {
         }
         match &one.place {
             Place::Record { rows, record, .. } => rows.write_header(*record, RECALLED),
-            Place::Part { ends: true, .. } => self.take_back_turn(),
+            Place::Part { ends: true, .. } => self.take_back_turns(),
             Place::Part { part, .. } => self.replace_said(*part, RECALLED),
         }
         true

@@ -227,7 +227,7 @@ impl Outbound {
     /// Whether a message that the peer could fetch is better sent, by turns or through the ring. `polls`: how often our
     /// endpoint has been polled. Where both send at the same time, both ways keep both busy, and a fetch only one.
     pub(super) fn is_sooner_sent(&mut self, len: usize, polls: u64, around: Around) -> bool {
-        if around.crossing && len > WORTH_BOTH || self.room_wait.has_next_offered() {
+        if self.room_wait.has_next_offered() {
             return false;
         }
         let is_alone = !around.followed && self.may_answer(polls);
@@ -235,13 +235,19 @@ impl Outbound {
             // It would be a turn in any case. The borders of turns are such that one class does for all lengths
             // (`copy_speed`).
             let speed = self.dialogue_speed();
-            // One that is answered briefly goes to lines that the peer has, which the speed does not show.
-            if len > MAX_IN_RING && speed != SpeedClass::Unknown && !self.has_lines() {
+            let crosses = len > WORTH_BOTH && (around.crossing || self.says_long_elsewhere());
+            // One that is answered briefly goes to lines that the peer has, which the speed does not show; and so does
+            // one of two that cross, unless both go by turns.
+            if (crosses || len > MAX_IN_RING) && speed != SpeedClass::Unknown && !self.has_lines() {
                 return self.choice.trials_of_turns.is_due();
             }
-            return is_quick_enough(speed, SpeedClass::BeatsFetchOf16K, &mut self.choice.trials_of_turns);
+            let least = match crosses {
+                true => SpeedClass::BeatsFetchOf64K,
+                false => SpeedClass::BeatsFetchOf16K,
+            };
+            return is_quick_enough(speed, least, &mut self.choice.trials_of_turns);
         }
-        if len > MAX_IN_RING {
+        if len > MAX_IN_RING || around.crossing && len > WORTH_BOTH {
             return false;
         }
         // Longer ones are quicker so only if there are several in a row, which none of the peer's cross.

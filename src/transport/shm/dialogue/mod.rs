@@ -5,24 +5,28 @@
 //! meanwhile. A bare ring takes twice as long to and fro for 8 bytes where no cache is shared, and nearly twice for 4
 //! and 8 KiB where one is.
 //!
-//! A pair has one dialogue, in the lane of whichever has the smaller instance in the other's file: a few lines of the
-//! control block, and for longer bodies some behind the large ring. That side has the first turn. Whoever has read the
-//! other's turn has the next; what else is to be sent meanwhile goes through the ring. The word of a turn tells the
-//! position in its writer's ring before which it belongs, so the two keep one order: a reader takes a turn before the
-//! record that stands at its position. That no turn comes before a record it knows only if it looks here after it has
-//! seen the record.
+//! A pair has two, each in the lane of one side in the other's file: a few lines of the control block, and for longer
+//! bodies some behind the large ring. That side has the first turn there. Whoever has read the other's turn has the
+//! next. So two that answer each other need one of them, and two that send at the same time, as in a halo or a
+//! reduction, write to both and change places with each message. What else is to be sent goes through the ring.
+//!
+//! The word of a turn tells the position in its writer's ring before which it belongs, so turns and records keep one
+//! order: a reader takes a turn before the record that stands at its position. That no turn comes before a record it
+//! knows only if it looks here after it has seen the record. A bit of the word says which of two turns is the earlier.
 //!
 //! A message, a write or an answer of several packets is a turn of several parts, each in lines of its own, so that one
 //! is read while the next is written. Only with the last the next turn is the reader's.
 //!
-//! - `sides`: what a sender says and a receiver hears; `room`: how memory for long turns comes to be; `places`: where
-//!   in it a long body goes, so that its writer's processor has the lines; `words`: what the word of a part tells.
+//! - `sides`: what a sender says and a receiver hears; `said`: what of it the receiver has not read; `room`: how memory
+//!   for long turns comes to be; `places`: where in it a long body goes, so that its writer's processor has the lines;
+//!   `words`: what the word of a part tells.
 //!
-//! This file is what the two sides share. Opened by `ShmTransport` and `housekeeping`. Of the engine's headers it knows
+//! This file is what the two sides share of one dialogue. Opened by `ShmTransport` and `housekeeping`. Of the engine's headers it knows
 //! which are the parts of one message, write or answer.
 
 mod places;
 mod room;
+mod said;
 mod sides;
 mod words;
 
@@ -35,7 +39,8 @@ use core::ptr::NonNull;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 use places::Places;
 pub(super) use room::{RoomWish, room_needed};
-pub(super) use sides::{Said, is_said};
+pub(super) use said::{Heard, Said, SaidPart};
+pub(super) use sides::{Dialogues, Whose, is_said};
 use std::sync::{Arc, OnceLock};
 #[cfg(test)]
 pub(super) use words::SECOND_UNIT;
@@ -68,7 +73,7 @@ const FIRST: u8 = Packet::First as u8;
 const SEGMENT: u8 = Packet::Segment as u8;
 const REPLY: u8 = Packet::Reply as u8;
 const WRITE: u8 = Packet::Write as u8;
-/// A count of parts: that of turns above, and below that of the parts of the turn under way.
+/// A count of parts that one side has said: that of its turns above, and below that of the parts of the one under way.
 const PART_BITS: u32 = 4;
 const _: () = assert!(PARTS < 1 << PART_BITS);
 
@@ -122,8 +127,9 @@ impl Dialogue {
         }
     }
 
+    /// Whether the next turn is this side's.
     #[inline(always)]
-    fn is_ours(&self) -> bool {
+    pub(super) fn is_ours(&self) -> bool {
         (self.turn() % 2 == 0) == self.first
     }
 
@@ -138,12 +144,6 @@ impl Dialogue {
         self.part.load(Ordering::Relaxed) as usize
     }
 
-    /// How many parts were written here or read: more with each.
-    #[inline(always)]
-    pub(super) fn parts(&self) -> u64 {
-        self.turn() << PART_BITS | self.part() as u64
-    }
-
     /// Where the word of the next part is.
     #[inline(always)]
     fn here(&self) -> *mut u8 {
@@ -155,18 +155,19 @@ impl Dialogue {
         word_at(self.here())
     }
 
-    /// Which part is the next, before what stands in the ring at this position.
+    /// Which part is the next, before what stands in the ring at this position. `number`: how many turns its writer has
+    /// had.
     #[inline(always)]
-    fn next(&self, position: u64) -> u64 {
-        words::which(self.turn() + 1, position)
+    fn next(&self, number: u64, position: u64) -> u64 {
+        words::which(self.turn() + 1, number, position)
     }
 
     /// Whether the other side has written the next part, and it belongs before what stands in the ring at this
-    /// position.
+    /// position and behind so many turns.
     #[inline(always)]
-    pub(super) fn is_next(&self, position: u64) -> bool {
+    pub(super) fn is_next(&self, number: u64, position: u64) -> bool {
         // SYNC POINT turn: acquire.
-        !self.is_ours() && which_of(self.word().load(Ordering::Acquire)) == self.next(position)
+        !self.is_ours() && which_of(self.word().load(Ordering::Acquire)) == self.next(number, position)
     }
 
     /// Header and body of the part that `is_next`, and whether the turn goes on behind it. They are this side's until
@@ -260,7 +261,7 @@ impl Dialogue {
 
     /// The memory behind the large ring, once there is one.
     fn room(&self) -> Option<NonNull<u8>> {
-        self.long.get()?.dialogue()
+        self.long.get().map(LargeMap::dialogue)
     }
 
     fn has_room_for(&self, len: usize) -> bool {
@@ -324,18 +325,18 @@ impl Dialogue {
         }
     }
 
-    /// Writes the next part, of this number in its turn, which this side `may_say`. `position`: that of the ring that
-    /// goes the same way. `fill` puts the body in its place. None if there is no room.
+    /// Writes the next part, which this side `may_say`. `at`: how many turns it has had, and the position of the ring
+    /// that goes the same way. `fill` puts the body in its place. Says whether the turn goes on; None if there is no
+    /// room.
     #[inline(always)]
     fn say(
         &self,
-        part: usize,
         header: [u64; 4],
         len: usize,
-        position: u64,
+        (number, position): (u64, u64),
         fill: impl FnOnce(&mut [u8]),
-    ) -> Option<()> {
-        let here = self.here();
+    ) -> Option<bool> {
+        let (here, part) = (self.here(), self.part());
         let is_long = len > SHORT || part > 0;
         let unit = if is_long { self.unit_for(header, len) } else { 0 };
         let place = self.place(here, part, len, unit)?;
@@ -346,14 +347,14 @@ impl Dialogue {
         unsafe { here.add(HEADER_AT).cast::<[u64; 4]>().write(header) };
         let next_fits = || unit + 2 * units(len) <= UNITS;
         let goes_on = self.more_follows(header, len) && next_fits() && self.may_go_on();
-        let word = words::word(self.next(position), len, unit, goes_on);
+        let word = words::word(self.next(number, position), len, unit, goes_on);
         // SYNC POINT turn: release.
         word_at(here).store(word, Ordering::Release);
         if is_long {
             self.filled(unit, len, goes_on);
         }
         self.pass(goes_on);
-        Some(())
+        Some(goes_on)
     }
 
     /// Whether this is not the last packet of its message, write or answer.
@@ -426,7 +427,7 @@ impl Dialogue {
 /// For tests that write words as a peer may.
 #[cfg(test)]
 pub(super) fn word(turn: u64, position: u64, low: usize) -> u64 {
-    words::word(words::which(turn, position), low, 0, false)
+    words::word(words::which(turn, 0, position), low, 0, false)
 }
 
 #[cfg(test)]
@@ -443,16 +444,17 @@ impl Dialogue {
 
     /// Writes the next part as a peer may that breaks the protocol, if the turn is this side's: with any header, and a
     /// word that may be of more bytes or parts than there is room for.
-    pub(super) fn forge(&self, header: [u64; 4], len: usize, goes_on: bool, position: u64) {
+    pub(super) fn forge(&self, header: [u64; 4], len: usize, goes_on: bool, at: (u64, u64)) -> bool {
         if !self.is_ours() {
-            return;
+            return false;
         }
         // SAFETY: as in `say`.
         unsafe { self.here().add(HEADER_AT).cast::<[u64; 4]>().write(header) };
         let (len, unit) = (len % SECOND_UNIT, len / SECOND_UNIT % UNITS);
-        let word = words::word(self.next(position), len, unit, goes_on);
+        let word = words::word(self.next(at.0, at.1), len, unit, goes_on);
         self.word().store(word, Ordering::Release);
         self.pass(goes_on);
+        true
     }
 }
 

@@ -2,15 +2,15 @@
 //! it is in.
 //!
 //! That ring is there soon where both sides send long bodies. Where one does, to be answered or acknowledged, the
-//! dialogue may be in the other's lane, and where one only reads, in its own. So who has lacked the room for some time
-//! makes it, or asks the other side to. Called by `outbound`.
+//! dialogue may be the one in the other's lane, and where one only reads, the one in its own. So who has lacked the room
+//! for some time makes it, or asks the other side to. Called by `outbound` and `ring_or_kernel`.
 
 use super::super::outbound::Outbound;
-use super::{Dialogue, LONGEST};
+use super::LONGEST;
+use super::sides::Whose;
 use crate::engine::wire::{Header, Packet};
 use crate::sys::shared;
 use core::sync::atomic::Ordering;
-use std::sync::Arc;
 
 /// So many packets lack the room before it is made, as it takes `lane::LARGE_BYTES`.
 const PATIENCE: u8 = 32;
@@ -26,8 +26,8 @@ pub(in super::super) fn room_needed(header: &Header, len: usize) -> usize {
 
 #[derive(Debug, Default)]
 pub(in super::super) struct RoomWish {
-    /// How many of our packets lacked it.
-    lacked: u8,
+    /// How many of our packets lacked it, in each dialogue.
+    lacked: [u8; 2],
     /// The peer has asked for it.
     heeded: bool,
 }
@@ -36,23 +36,25 @@ impl Outbound {
     /// Whether a body of so many bytes could be a turn if the dialogue had more room.
     #[inline(always)]
     pub(in super::super) fn lacks_room_for(&self, len: usize) -> bool {
-        let lacks = |dialogue: &Arc<Dialogue>| dialogue.lacks_room_for(len);
-        self.dialogue.as_ref().is_some_and(lacks)
+        self.speaking().is_some_and(|dialogue| dialogue.lacks_room_for(len))
     }
 
     /// A packet that may be a turn lacks the room, or its answer will.
     #[cold]
     pub(in super::super) fn wish_for_room(&mut self) {
-        self.room_wish.lacked = self.room_wish.lacked.saturating_add(1);
-        if self.room_wish.lacked != PATIENCE {
+        let Some(dialogues) = &self.dialogues else { return };
+        let which = dialogues.next();
+        let Some(lacked) = self.room_wish.lacked.get_mut(which) else {
+            return;
+        };
+        *lacked = lacked.saturating_add(1);
+        if *lacked != PATIENCE {
             return;
         }
-        if self.has_dialogue() {
+        if which == Whose::BegunHere as usize {
             return self.make_dialogue_room();
         }
-        if let Some(dialogue) = &self.dialogue {
-            dialogue.room_wanted().store(1, Ordering::Relaxed);
-        }
+        dialogues.speaking().room_wanted().store(1, Ordering::Relaxed);
     }
 
     /// A packet of ours might have been a turn, if it had been our turn. Maybe the peer has lacked the room to end its

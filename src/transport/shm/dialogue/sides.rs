@@ -1,6 +1,6 @@
-//! The two sides of a dialogue: what an `Outbound` says, and an `Inbound` hears.
+//! The two sides of a pair: what an `Outbound` says, and an `Inbound` hears.
 //!
-//! Each of them has the `Dialogue` of its pair, once both have a ring. Called by `outbound`, `inbound`, `recall` and
+//! Each of them has the two dialogues of its pair, once both have a ring. Called by `outbound`, `inbound`, `recall` and
 //! `ring_or_kernel`. Of the engine's headers it knows which answer each other.
 
 use super::super::copy_speed;
@@ -8,28 +8,60 @@ use super::super::delivery::{Delivery, deliver};
 use super::super::fill;
 use super::super::inbound::Inbound;
 use super::super::outbound::{Outbound, Written};
-use super::{Dialogue, LONGEST_TURN, PART_BITS, PARTS};
+use super::{Dialogue, LONGEST_TURN};
 use crate::engine::port::Sink;
 use crate::engine::wire::{self, Packet};
-use core::ops::Range;
 use core::sync::atomic::Ordering;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// What we have said last; nothing that is still to be heard, if that is of no parts.
-#[derive(Clone, Copy, Debug, Default)]
-pub(in super::super) struct Said {
-    /// `Dialogue::parts`, once it is read.
-    parts: u64,
-    /// How many parts its turn has so far, and where they stand among the records of our ring.
-    of_turn: usize,
-    positions: [u64; PARTS],
+/// In which of a pair's two dialogues something is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in super::super) enum Whose {
+    /// In the lane of ours that is in the peer's file.
+    BegunHere,
+    /// In the peer's lane in our file.
+    #[default]
+    BegunThere,
 }
 
-impl Said {
+/// The two dialogues of a pair, as its sender has them.
+#[derive(Debug)]
+pub(in super::super) struct Dialogues {
+    /// In the order of `Whose`.
+    each: [Arc<Dialogue>; 2],
+}
+
+impl Dialogues {
     #[inline(always)]
-    pub(in super::super) fn parts(&self) -> u64 {
-        self.parts
+    pub(super) fn get(&self, which: usize) -> Option<&Dialogue> {
+        self.each.get(which).map(|dialogue| &**dialogue)
+    }
+
+    /// That in which the next part of ours would be: of the two the one where our turn goes on, or is the next. Where
+    /// the peer began, we answer.
+    #[inline(always)]
+    pub(super) fn next(&self) -> usize {
+        let [begun_here, begun_there] = &self.each;
+        match begun_there.is_ours() && !begun_here.is_open() {
+            true => Whose::BegunThere as usize,
+            false => Whose::BegunHere as usize,
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn speaking(&self) -> &Dialogue {
+        let [begun_here, begun_there] = &self.each;
+        match self.next() == Whose::BegunThere as usize {
+            true => begun_there,
+            false => begun_here,
+        }
+    }
+
+    /// Whether our turn goes on in one of them.
+    #[inline(always)]
+    fn is_open(&self) -> bool {
+        self.each.iter().any(|dialogue| dialogue.is_open())
     }
 }
 
@@ -57,24 +89,38 @@ fn is_answer_in_parts([first, _, behind, at]: [u64; 4]) -> bool {
 }
 
 impl Outbound {
-    /// Whether the next turn of the dialogue is ours, or goes on, and there is room for such a body.
+    /// The dialogue in which the next part of ours would be.
     #[inline(always)]
-    pub(in super::super) fn may_say(&self, len: usize) -> bool {
-        self.dialogue.as_ref().is_some_and(|dialogue| dialogue.may_say(len))
+    pub(super) fn speaking(&self) -> Option<&Dialogue> {
+        self.dialogues.as_ref().map(Dialogues::speaking)
     }
 
-    /// Whether a turn of several parts would go to lines that our processor has.
+    /// Whether the next turn is ours, or goes on, and there is room for such a body.
+    #[inline(always)]
+    pub(in super::super) fn may_say(&self, len: usize) -> bool {
+        self.speaking().is_some_and(|dialogue| dialogue.may_say(len))
+    }
+
+    /// Whether a turn of several parts would go to lines that our processor has. Or it will have them: where turns of
+    /// both sides cross, each of the two dialogues begins once with lines of the other side.
     pub(in super::super) fn has_lines(&self) -> bool {
-        self.dialogue.as_ref().is_some_and(|dialogue| dialogue.has_lines())
+        self.speaking().is_some_and(Dialogue::has_lines) || self.says_long_elsewhere()
+    }
+
+    /// Whether our last turn was long, and the next is in the other dialogue, as the peer has not answered yet: then
+    /// turns of both sides cross.
+    pub(in super::super) fn says_long_elsewhere(&self) -> bool {
+        let next = self.dialogues.as_ref().map(Dialogues::next);
+        next.is_some_and(|next| self.said.was_long_elsewhere(next))
     }
 
     /// Whether our turn goes on.
     #[inline(always)]
     pub(in super::super) fn is_speaking(&self) -> bool {
-        self.dialogue.as_ref().is_some_and(|dialogue| dialogue.is_open())
+        self.dialogues.as_ref().is_some_and(Dialogues::is_open)
     }
 
-    /// Writes the next part of the dialogue. Is given words and an address, so that on the way to the ring neither
+    /// Writes the next part of a turn. Is given words and an address, so that on the way to the ring neither
     /// header nor body need be in memory.
     ///
     /// # Safety
@@ -90,13 +136,13 @@ impl Outbound {
         len: usize,
     ) -> Written {
         let started = if len < fill::LONG { None } else { self.start_saying(len) };
-        let Some(dialogue) = &self.dialogue else {
+        let Some(dialogues) = &self.dialogues else {
             return Written::Gone;
         };
-        let position = self.producer.position();
-        let part = dialogue.part();
+        let (which, dialogue) = (dialogues.next(), dialogues.speaking());
+        let (part, position) = (dialogue.part(), self.producer.position());
         let header = [first, second, third, fourth];
-        let said = dialogue.say(part, header, len, position, |room| {
+        let said = dialogue.say(header, len, (self.said.turns(), position), |room| {
             // SAFETY: the caller's promise. No memory that may be sent is the dialogue's.
             unsafe {
                 match len >= fill::LONG && is_answer_in_parts(header) {
@@ -105,18 +151,14 @@ impl Outbound {
                 }
             }
         });
-        if said.is_none() {
+        let Some(goes_on) = said else {
             return Written::Full;
-        }
+        };
         if let Some(started) = started {
             let took = copy_speed::per_byte(len, started.elapsed());
             self.lane.saying().store(took, Ordering::Relaxed);
         }
-        self.said.parts = dialogue.parts();
-        self.said.of_turn = part + 1;
-        if let Some(at) = self.said.positions.get_mut(part) {
-            *at = position;
-        }
+        self.said.add_part(which, part, position, goes_on);
         self.producer.behind_a_turn();
         self.announce()
     }
@@ -127,71 +169,16 @@ impl Outbound {
         let known = self.dialogue_speed();
         self.timer_of_turns.start(len, known)
     }
-
-    /// Whether the peer has read all that we have said.
-    #[inline(always)]
-    pub(in super::super) fn is_heard(&self) -> bool {
-        self.has_heard(self.said.parts)
-    }
-
-    /// The same as far as so many parts go.
-    #[inline(always)]
-    pub(in super::super) fn has_heard(&self, parts: u64) -> bool {
-        // SYNC POINT heard: acquire.
-        parts == 0 || self.lane.heard().load(Ordering::Acquire) >= parts
-    }
-
-    /// Which parts of our last turn the peer has not read.
-    pub(in super::super) fn unheard_parts(&self) -> Range<usize> {
-        if self.is_heard() {
-            return 0..0;
-        }
-        let (parts, of_turn) = (self.said.parts, self.said.of_turn);
-        let heard = self.lane.heard().load(Ordering::Acquire);
-        // The peer may have written anything.
-        let is_begun = heard >> PART_BITS == (parts - 1) >> PART_BITS;
-        let first = if is_begun {
-            (heard % (1 << PART_BITS)) as usize
-        } else {
-            0
-        };
-        first.min(of_turn)..of_turn
-    }
-
-    /// The position in our ring before which one of them stands.
-    pub(in super::super) fn position_of(&self, part: usize) -> u64 {
-        self.said.positions.get(part).copied().unwrap_or(u64::MAX)
-    }
-
-    /// Header and body of one of them.
-    pub(in super::super) fn said(&self, part: usize) -> Option<([u64; 4], &[u8])> {
-        self.dialogue.as_ref()?.said(part)
-    }
-
-    /// One of them was carried out without the peer, who goes over it by this header. See `Dialogue::replace_header`.
-    pub(in super::super) fn replace_said(&self, part: usize, header: [u64; 4]) {
-        if let Some(dialogue) = &self.dialogue {
-            dialogue.replace_header(part, header);
-        }
-    }
-
-    /// All of them were carried out without the peer, so the next part is ours again. See `Dialogue::unsay`.
-    pub(in super::super) fn take_back_turn(&mut self) {
-        let parts = self.unheard_parts();
-        if let Some(dialogue) = self.dialogue.as_ref().filter(|_| !parts.is_empty()) {
-            dialogue.unsay(parts);
-        }
-        self.said = Said::default();
-        self.last_reads.forget();
-    }
 }
 
 impl Inbound {
-    /// Delivers the next part of the dialogue.
+    /// Delivers the next part, which is in this dialogue.
     #[inline(never)]
-    pub(in super::super) fn hear<S: Sink>(&mut self, sink: &mut S) -> Delivery {
-        let Some(dialogue) = &self.dialogue else {
-            return Delivery::Broken;
+    pub(in super::super) fn hear<S: Sink>(&mut self, whose: Whose, sink: &mut S) -> Delivery {
+        let dialogue = match (whose, &self.begun_here) {
+            (Whose::BegunThere, _) => &self.begun_there,
+            (Whose::BegunHere, Some(dialogue)) => dialogue,
+            (Whose::BegunHere, None) => return Delivery::Broken,
         };
         let Some((words, body, goes_on)) = dialogue.hear() else {
             return Delivery::Broken;
@@ -207,6 +194,7 @@ impl Inbound {
         }
         let len = body.len();
         dialogue.heard(goes_on);
+        self.heard.add_part(whose, goes_on);
         if let Some(started) = started {
             self.speeds
                 .copied_of_turn(&self.lane, len, started.elapsed(), is_answer_in_parts(words));
@@ -214,15 +202,46 @@ impl Inbound {
         Delivery::Done
     }
 
-    /// Both sides have a lane: whose instance is the smaller one has the dialogue in the lane that it has in the
-    /// other's file.
-    pub(in super::super) fn open_dialogue(&mut self, out: &mut Outbound, own_instance: u64) {
-        if self.ending || out.instance() != self.lane.claimed_by() {
+    /// Both sides have a lane, and a dialogue in each. What an endpoint says to itself goes through the ring.
+    pub(in super::super) fn open_dialogues(&mut self, out: &mut Outbound, own_instance: u64) {
+        if self.ending || out.instance() != self.lane.claimed_by() || out.instance() == own_instance {
             return;
         }
-        if own_instance < out.instance() {
-            self.dialogue = Some(Arc::new(Dialogue::new(&out.lane, true)));
+        let begun_here = Arc::new(Dialogue::new(&out.lane, true));
+        self.begun_here = Some(begun_here.clone());
+        out.dialogues = Some(Dialogues {
+            each: [begun_here, self.begun_there.clone()],
+        });
+    }
+}
+
+#[cfg(test)]
+impl Outbound {
+    /// How many turns there were in both dialogues, as this side knows.
+    pub(in super::super) fn turns(&self) -> u64 {
+        let each = self.dialogues.iter().flat_map(|dialogues| &dialogues.each);
+        each.map(|dialogue| dialogue.turn()).sum()
+    }
+
+    pub(in super::super) fn dialogue(&self, whose: Whose) -> &Dialogue {
+        self.dialogues.as_ref().unwrap().get(whose as usize).unwrap()
+    }
+
+    /// In which dialogue our last turn was.
+    pub(in super::super) fn last_said(&self) -> Whose {
+        match self.said.last() == Whose::BegunHere as usize {
+            true => Whose::BegunHere,
+            false => Whose::BegunThere,
         }
-        out.dialogue = self.dialogue.clone();
+    }
+
+    /// See `Dialogue::forge`. The next part there is ours.
+    pub(in super::super) fn forge(&mut self, header: [u64; 4], len: usize, goes_on: bool) {
+        let Some(dialogues) = &self.dialogues else { return };
+        let (which, dialogue) = (dialogues.next(), dialogues.speaking());
+        let (part, position) = (dialogue.part(), self.producer.position());
+        if dialogue.forge(header, len, goes_on, (self.said.turns(), position)) {
+            self.said.add_part(which, part, position, goes_on);
+        }
     }
 }

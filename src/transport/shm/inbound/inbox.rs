@@ -6,7 +6,7 @@
 //!
 //! Called by `ShmTransport::poll` (hot lanes), `housekeeping` (all others) and `sleeping`.
 
-use super::super::dialogue::Dialogue;
+use super::super::dialogue::{Dialogue, Heard};
 use super::super::dual_copy::HelpRequest;
 use super::super::lane::{self, Lane};
 use super::super::layout::FileHeader;
@@ -68,10 +68,11 @@ impl Inbox {
             self.rings.resize_with(index + 1, || None);
         }
         if let Some(place) = self.rings.get_mut(index) {
-            // If its sender's instance is the smaller one, the dialogue is in this lane; else `open_dialogue` finds it.
-            let dialogue = (lane.claimed_by() < header.instance()).then(|| Arc::new(Dialogue::new(&lane, false)));
             *place = Some(Inbound {
-                dialogue,
+                begun_there: Arc::new(Dialogue::new(&lane, false)),
+                begun_here: None,
+                heard: Heard::default(),
+                looks_at_both: true,
                 consumer: Consumer::default(),
                 fenced: lane.sender().load(Ordering::Relaxed) & lane::FENCED != 0,
                 lane,
@@ -122,7 +123,7 @@ impl Inbox {
         let Some(inbound) = self.get_mut(index) else {
             return Ok(());
         };
-        let moved = inbound.follow(index, header.instance(), file);
+        let moved = inbound.follow(index, file);
         let hot = inbound.hot;
         match &moved {
             // The bell for what is in the large ring may have been taken already.
@@ -166,7 +167,7 @@ impl Inbox {
             let Some(inbound) = self.rings.get_mut(*index).and_then(Option::as_mut) else {
                 return false;
             };
-            if !inbound.has_news() {
+            if !inbound.has_news_in_poll() {
                 inbound.has_no_news();
                 return false;
             }

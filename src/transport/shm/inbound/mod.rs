@@ -1,4 +1,4 @@
-//! Receiving: how the records of a ring, and the turns of a dialogue, are delivered to the engine.
+//! Receiving: how the records of a ring, and the turns of two dialogues, are delivered to the engine.
 //!
 //! - `inbox`: which lanes are polled; `speeds`: how quickly their bodies come.
 //!
@@ -8,7 +8,7 @@ mod inbox;
 mod speeds;
 
 use super::delivery::{Delivery, deliver};
-use super::dialogue::Dialogue;
+use super::dialogue::{Dialogue, Heard, Whose};
 use super::dual_copy::HelpRequest;
 use super::exclusion;
 use super::fill;
@@ -41,8 +41,12 @@ pub(super) struct Inbound {
     refused: bool,
     /// The sender is not told yet what was read last: the engine is to answer it when the poll is over.
     unanswered: bool,
-    /// Where the two write by turns.
-    pub(super) dialogue: Option<Arc<Dialogue>>,
+    /// Where the two write by turns: in this lane, and in ours in the sender's file, once there is one.
+    pub(super) begun_there: Arc<Dialogue>,
+    pub(super) begun_here: Option<Arc<Dialogue>>,
+    pub(super) heard: Heard,
+    /// Whether the next poll looks at both dialogues.
+    looks_at_both: bool,
     /// Its sender goes on in a large ring, which we could not map.
     cannot_follow: bool,
     hot: bool,
@@ -98,10 +102,8 @@ impl Inbound {
     /// Tells the sender how far we have read.
     #[inline(always)]
     fn say_read(&self) {
-        if let Some(dialogue) = &self.dialogue {
-            // SYNC POINT heard: release.
-            self.lane.heard().store(dialogue.parts(), Ordering::Release);
-        }
+        // SYNC POINT heard: release.
+        self.lane.heard().store(self.heard.parts(), Ordering::Release);
         exclusion::has_read(self.lane.rows(), self.consumer.position());
     }
 
@@ -119,8 +121,10 @@ impl Inbound {
         // Whoever waited for a message mostly waited for one. Its sender has already taken the line behind it to write
         // the next: a look there takes as long as a message, and the sender then has to take the line once more.
         let (done, event) = match alone {
-            true if self.is_spoken_to() => return self.hear_alone(sink),
-            true => self.read_messages(sink, 1),
+            true => match self.next_turn() {
+                Some(whose) => return self.hear_alone(whose, sink),
+                None => self.read_messages(sink, 1),
+            },
             false => self.read_messages(sink, budget),
         };
         if alone && done > 0 {
@@ -130,7 +134,7 @@ impl Inbound {
         self.read_all(sink, budget, alone, done, event)
     }
 
-    /// Goes on with records of all kinds, and turns of the dialogue.
+    /// Goes on with records of all kinds, and turns.
     #[inline(always)]
     fn read_all<S: Sink>(
         &mut self,
@@ -140,16 +144,25 @@ impl Inbound {
         mut done: usize,
         mut event: LaneEvent,
     ) -> (usize, LaneEvent) {
+        let turns = self.heard.turns();
         while done < budget {
-            let record = match self.consumer.next(self.lane.rows()) {
-                Ok(Some(record)) => record,
-                // The ring is looked at first: a turn that was written before what is there is seen now.
-                _ if self.is_spoken_to() => match self.hear(sink) {
+            let found = self.consumer.next(self.lane.rows());
+            // The ring is looked at first: a turn that was written before what is there is seen now.
+            if !matches!(found, Ok(Some(_)))
+                && let Some(whose) = self.next_turn()
+            {
+                // We have not answered the turn before. If this one is taken already now, it comes before its receive,
+                // and what we say to it would be taken for one of several in a row.
+                if self.heard.turns() != turns {
+                    break;
+                }
+                match self.hear(whose, sink) {
+                    Delivery::Done if alone => {
+                        done += 1;
+                        break;
+                    }
                     Delivery::Done => {
                         done += 1;
-                        if alone {
-                            break;
-                        }
                         continue;
                     }
                     Delivery::Refused => {
@@ -157,7 +170,10 @@ impl Inbound {
                         break;
                     }
                     Delivery::Broken => return (done, LaneEvent::Broken),
-                },
+                }
+            }
+            let record = match found {
+                Ok(Some(record)) => record,
                 Ok(None) => break,
                 Err(RingEnd::Turn) => {
                     self.consumer.pass_turn();
@@ -195,10 +211,10 @@ impl Inbound {
         self.or_help(done, event)
     }
 
-    /// What we waited for is a turn of the dialogue.
+    /// What we waited for is a turn.
     #[inline(always)]
-    fn hear_alone<S: Sink>(&mut self, sink: &mut S) -> (usize, LaneEvent) {
-        match self.hear(sink) {
+    fn hear_alone<S: Sink>(&mut self, whose: Whose, sink: &mut S) -> (usize, LaneEvent) {
+        match self.hear(whose, sink) {
             Delivery::Done => {
                 self.has_delivered();
                 self.or_help(1, LaneEvent::Nothing)
@@ -215,6 +231,7 @@ impl Inbound {
     fn has_delivered(&mut self) {
         self.active = true;
         self.delivered = true;
+        self.looks_at_both = true;
     }
 
     /// Whoever asked us to copy something is helped unless there is something else to be done about the lane.
@@ -295,22 +312,51 @@ impl Inbound {
 
     #[inline]
     fn has_news(&self) -> bool {
-        !self.cannot_follow && (self.consumer.has_news(self.lane.rows()) || self.is_spoken_to())
+        !self.cannot_follow && (self.consumer.has_news(self.lane.rows()) || self.next_turn().is_some())
+    }
+
+    /// The same in a poll. Of the two dialogues only every other poll looks at the one in which no turn is expected: a
+    /// processor that looks at a line takes it from the other side's, which may be about to read it, or to write.
+    #[inline(always)]
+    fn has_news_in_poll(&mut self) -> bool {
+        let looks_at_both = self.looks_at_both;
+        self.looks_at_both = !looks_at_both;
+        if self.cannot_follow || self.consumer.has_news(self.lane.rows()) {
+            return !self.cannot_follow;
+        }
+        let (number, position) = (self.heard.turns(), self.consumer.position());
+        let is_next = |dialogue: &Dialogue| dialogue.is_next(number, position);
+        let Some(begun_here) = &self.begun_here else {
+            return is_next(&self.begun_there);
+        };
+        let (expected, other) = match self.heard.expected() {
+            Whose::BegunHere => (begun_here, &self.begun_there),
+            Whose::BegunThere => (&self.begun_there, begun_here),
+        };
+        is_next(expected) || (looks_at_both || expected.is_ours()) && is_next(other)
     }
 
     #[inline(always)]
     fn has_no_news(&mut self) {
         self.empty_polls = (self.empty_polls + 1).min(WAITED);
-        if let Some(dialogue) = &self.dialogue {
+        self.begun_there.nothing_heard();
+        if let Some(dialogue) = &self.begun_here {
             dialogue.nothing_heard();
         }
     }
 
-    /// Whether the next turn of the dialogue is there, and comes before what is next in the ring.
+    /// In which dialogue the next part is there that comes before what is next in the ring.
     #[inline(always)]
-    fn is_spoken_to(&self) -> bool {
-        let dialogue = self.dialogue.as_ref();
-        dialogue.is_some_and(|dialogue| dialogue.is_next(self.consumer.position()))
+    fn next_turn(&self) -> Option<Whose> {
+        let (number, position) = (self.heard.turns(), self.consumer.position());
+        let is_next = |dialogue: &Arc<Dialogue>| dialogue.is_next(number, position);
+        if is_next(&self.begun_there) {
+            Some(Whose::BegunThere)
+        } else if self.begun_here.as_ref().is_some_and(is_next) {
+            Some(Whose::BegunHere)
+        } else {
+            None
+        }
     }
 
     /// Whether the ring is empty and stays so. Reads first whether the sender has closed, then whether there are
@@ -321,9 +367,8 @@ impl Inbound {
     }
 
     /// Goes on in the larger ring. If that cannot be mapped, the lane waits to be tried again.
-    fn follow(&mut self, index: usize, own_instance: u64, file: BorrowedFd<'_>) -> io::Result<()> {
-        let with_dialogue = self.lane.claimed_by() < own_instance;
-        let moved = self.lane.grow(file, index, with_dialogue);
+    fn follow(&mut self, index: usize, file: BorrowedFd<'_>) -> io::Result<()> {
+        let moved = self.lane.grow(file, index);
         self.cannot_follow = moved.is_err();
         moved.map(|_| self.consumer.follow())
     }

@@ -62,9 +62,9 @@ pub(super) const LARGE: Size = Size::of(2048);
 /// take two looks, and 8 through a large ring. Of the two only the front is used while both sides poll.
 pub(super) const WIDE: Size = Size::of(16384);
 pub(super) const LANE_BYTES: usize = 2048;
-/// A large ring, and the room of a dialogue behind it, which only the lane has that has the dialogue.
+/// A large ring, and the room of the dialogue behind it.
 pub(super) const LARGE_BYTES: usize = LARGE.bytes() + dialogue::ROOM;
-/// The lines of a dialogue in the control block.
+/// The lines of the dialogue in the control block.
 pub(super) const DIALOGUE_BYTES: usize = CONTROL_BYTES - DIALOGUE_AT;
 const _: () = assert!(CONTROL_BYTES + SMALL.bytes() == LANE_BYTES);
 
@@ -87,11 +87,6 @@ fn wide_at(index: usize) -> u64 {
     large_at(MAX_LANES) + (index * WIDE.bytes()) as u64
 }
 
-/// What the large ring of one lane takes, with the room of the dialogue if it is there.
-pub(super) fn large_bytes(with_dialogue: bool) -> usize {
-    if with_dialogue { LARGE_BYTES } else { LARGE.bytes() }
-}
-
 /// Allocates a lane's memory.
 fn allocate_lane(fd: BorrowedFd<'_>, index: usize) -> io::Result<()> {
     shared::allocate(fd, lane_at(index) as u64, LANE_BYTES as u64)
@@ -110,15 +105,15 @@ pub(super) struct Lane {
     wide: Option<FileMap>,
 }
 
-/// A large ring, mapped, and the room of a dialogue behind it.
+/// A large ring, mapped, and the room of the dialogue behind it.
 #[derive(Debug)]
 pub(super) struct LargeMap(FileMap);
 
 impl LargeMap {
-    /// The room of the dialogue, if it is in this lane: `dialogue::ROOM` bytes.
-    pub(super) fn dialogue(&self) -> Option<NonNull<u8>> {
+    /// The room of the dialogue: `dialogue::ROOM` bytes.
+    pub(super) fn dialogue(&self) -> NonNull<u8> {
         // SAFETY: the mapping holds both.
-        (self.0.len() >= LARGE_BYTES).then(|| unsafe { self.0.base().add(LARGE.bytes()) })
+        unsafe { self.0.base().add(LARGE.bytes()) }
     }
 }
 
@@ -166,9 +161,9 @@ impl Lane {
         &self.rows
     }
 
-    /// The room of the dialogue, if it is in this lane and there is a large ring.
+    /// The room of the dialogue, if there is a large ring.
     pub(super) fn dialogue_room(&self) -> Option<NonNull<u8>> {
-        self.large.get()?.dialogue()
+        self.large.get().map(LargeMap::dialogue)
     }
 
     pub(super) fn is_large(&self) -> bool {
@@ -185,11 +180,11 @@ impl Lane {
     }
 
     /// Allocates and maps the next larger ring, which is the one in use from now on; with a large one the room of the
-    /// dialogue, if that is in this lane. Returns the ring before.
-    pub(super) fn grow(&mut self, fd: BorrowedFd<'_>, index: usize, with_dialogue: bool) -> io::Result<Rows> {
+    /// dialogue. Returns the ring before.
+    pub(super) fn grow(&mut self, fd: BorrowedFd<'_>, index: usize) -> io::Result<Rows> {
         let is_first = !self.is_large();
         let (size, at, len) = if is_first {
-            (LARGE, large_at(index), large_bytes(with_dialogue))
+            (LARGE, large_at(index), LARGE_BYTES)
         } else {
             (WIDE, wide_at(index), WIDE.bytes())
         };
@@ -284,7 +279,7 @@ impl Lane {
         self.word(AT_DIALOGUE_SPEED)
     }
 
-    /// Whether the receiver wants a large ring, for the room that the dialogue in this lane then has.
+    /// Whether the receiver wants a large ring, for the room that the dialogue of this lane then has.
     pub(super) fn room_wanted(&self) -> &AtomicU64 {
         self.word(AT_ROOM_WANTED)
     }
@@ -309,13 +304,13 @@ impl Lane {
         self.word(AT_SEEN)
     }
 
-    /// How many parts of the dialogue there were when the receiver had read last, written at the end of each look.
+    /// How many parts of the sender's turns, in both dialogues, the receiver has read, written at the end of each look.
     #[inline]
     pub(super) fn heard(&self) -> &AtomicU64 {
         self.word(AT_HEARD)
     }
 
-    /// The lines of a dialogue, their memory, and where its room is once there is a large ring.
+    /// The lines of the dialogue, their memory, and where its room is once there is a large ring.
     pub(super) fn dialogue(&self) -> (NonNull<u8>, Arc<FileMap>, Arc<OnceLock<LargeMap>>) {
         // SAFETY: they lie in the control block.
         let lines = unsafe { self.rows.control.add(DIALOGUE_AT) };

@@ -95,7 +95,7 @@ impl Outbound {
             return Err(ErrorKind::NotFound.into());
         }
         let had_room = self.lane.is_large();
-        let earlier = self.lane.grow(file.as_fd(), self.index, self.has_dialogue())?;
+        let earlier = self.lane.grow(file.as_fd(), self.index)?;
         if !had_room {
             // Nobody uses it before our last record in the small ring is read. A file system that cannot release
             // memory keeps what an earlier sender left there.
@@ -111,7 +111,7 @@ impl Outbound {
         if self.lane.is_large() || self.growth_refused_at.is_some() || error.kind() == ErrorKind::NotFound {
             return;
         }
-        let (path, need) = (self.path.display(), lane::large_bytes(self.has_dialogue()));
+        let (path, need) = (self.path.display(), lane::LARGE_BYTES);
         (self.warn)(&format!(
             "{path}: no memory for a large ring, which needs {need} bytes ({error}): messages to this peer go in small \
              pieces; make the file system larger, or have fewer processes send much to each other"

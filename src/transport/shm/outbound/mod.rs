@@ -14,7 +14,7 @@ use super::access_mark::AccessMark;
 use super::ahead;
 use super::attention;
 use super::copy_speed::{self, Sampler};
-use super::dialogue::{Dialogue, RoomWish, Said, is_said, room_needed};
+use super::dialogue::{Dialogues, RoomWish, Said, is_said, room_needed};
 use super::direct_access::RegionCache;
 use super::doorbell::Doorbell;
 use super::endpoint_file::EndpointFile;
@@ -80,8 +80,8 @@ pub(super) struct Outbound {
     pub(super) ordered_until: u64,
     pub(super) last_reads: LastReads,
     /// Where the two write by turns, once each has a lane in the other's file.
-    pub(super) dialogue: Option<Arc<Dialogue>>,
-    /// Our last turn of the dialogue, which direct access must not overtake either.
+    pub(super) dialogues: Option<Dialogues>,
+    /// Our turns there, which direct access must not overtake either.
     pub(super) said: Said,
     /// The peer's poll counter when it was found not to poll. It is not polling as long as the counter is the same.
     pub(super) idle_since: Option<u64>,
@@ -153,7 +153,7 @@ impl Outbound {
             room_wait: RoomWait::default(),
             ordered_until: 0,
             last_reads: LastReads::default(),
-            dialogue: None,
+            dialogues: None,
             said: Said::default(),
             idle_since: None,
             pushed_at: u64::MAX,
@@ -170,7 +170,7 @@ impl Outbound {
         self.identity.pid
     }
 
-    /// Writes a packet, as the next turn of the dialogue or one record. `body` is no longer than `MAX_WRITE`. `polls`:
+    /// Writes a packet, as the next turn of a dialogue or one record. `body` is no longer than `MAX_WRITE`. `polls`:
     /// how often our endpoint has been polled.
     #[inline(always)]
     pub(super) fn push(&mut self, header: &wire::Header, body: Body<'_>, polls: u64) -> Written {
@@ -328,11 +328,6 @@ impl Outbound {
         } else {
             Written::Gone
         }
-    }
-
-    /// Whether the pair's dialogue is in this lane, or will be.
-    pub(super) fn has_dialogue(&self) -> bool {
-        self.own_instance < self.instance()
     }
 
     /// Whether our endpoint was polled between the last messages, and again since: what we push then may be an answer.

@@ -2,7 +2,7 @@
 
 mod parts;
 
-use super::super::dialogue::{self, LONGEST, LONGEST_TURN, SECOND_UNIT};
+use super::super::dialogue::{self, LONGEST, LONGEST_TURN, SECOND_UNIT, Whose};
 use super::super::lane::DIALOGUE_AT;
 use super::*;
 
@@ -53,23 +53,13 @@ impl Pair {
         self.sinks[1 - who].packets.clear();
     }
 
-    /// A pair in which `a` has the first turn, or `b`.
-    fn meet_with_first(first: usize) -> Pair {
-        loop {
-            let pair = Pair::meet();
-            if pair.out(first).dialogue.as_ref().unwrap().may_say(0) {
-                return pair;
-            }
-        }
-    }
-
     fn out(&self, who: usize) -> &Outbound {
         self.ends[who].peers.get(self.to[who]).unwrap().out.as_ref().unwrap()
     }
 
     /// How many turns there were, as this side knows.
     fn turns(&self, who: usize) -> u64 {
-        self.out(who).dialogue.as_ref().unwrap().turn()
+        self.out(who).turns()
     }
 
     fn push(&mut self, who: usize) -> Push {
@@ -160,9 +150,33 @@ impl Pair {
         }
     }
 
-    /// Who has the next turn, where nothing is unread.
+    /// Someone who has a turn, where nothing is unread.
     fn speaker(&self) -> usize {
-        usize::from(!self.out(0).dialogue.as_ref().unwrap().may_say(0))
+        usize::from(!self.out(0).may_say(0))
+    }
+
+    fn out_mut(&mut self, who: usize) -> &mut Outbound {
+        self.ends[who]
+            .peers
+            .get_mut(self.to[who])
+            .unwrap()
+            .out
+            .as_mut()
+            .unwrap()
+    }
+
+    /// As if so many turns had passed in the dialogue that one has spoken in last, and one of them had been said there.
+    fn pass_turns(&mut self, who: usize, turns: u64) {
+        let whose = self.out(who).last_said();
+        let other = match whose {
+            Whose::BegunHere => Whose::BegunThere,
+            Whose::BegunThere => Whose::BegunHere,
+        };
+        self.out(who).dialogue(whose).pass_turns(turns);
+        self.out(1 - who).dialogue(other).pass_turns(turns);
+        self.out_mut(who).said.pass_turn();
+        let lane = self.ends[1 - who].peers.get(self.to[1 - who]).unwrap().lane.unwrap();
+        self.ends[1 - who].inbox.get_mut(lane).unwrap().heard.pass_turn();
     }
 
     /// Both have a large ring, which long bodies need.
@@ -184,10 +198,10 @@ impl Pair {
 #[test]
 fn whoever_answers_uses_the_same_lines() {
     for first in 0..2 {
-        let mut pair = Pair::meet_with_first(first);
+        let mut pair = Pair::meet();
         pair.enlarge();
         let (begun, before) = (pair.turns(first), pair.positions());
-        let mut who = pair.speaker();
+        let mut who = first;
         // A packet of each length from each side.
         pair.next = [pair.next[0].next_multiple_of(8), pair.next[1].next_multiple_of(8)];
         for turn in 1..=32 {
@@ -200,6 +214,55 @@ fn whoever_answers_uses_the_same_lines() {
     }
 }
 
+/// Nothing of theirs goes through the rings, whoever is quicker, and each poll takes one turn: what is said next is no
+/// answer to it.
+#[test]
+fn two_that_speak_at_the_same_time_change_dialogues() {
+    let mut pair = Pair::meet();
+    pair.enlarge();
+    let (begun, before) = (pair.turns(0), pair.positions());
+    // Whoever has both turns speaks once more.
+    let both = (0..2).find(|who| {
+        let out = pair.out(*who);
+        [Whose::BegunHere, Whose::BegunThere]
+            .iter()
+            .all(|whose| out.dialogue(*whose).may_say(0))
+    });
+    let mut said = 0;
+    if let Some(who) = both {
+        assert_eq!(pair.push(who), Push::Done);
+        pair.read_all(1 - who);
+        pair.poll(who, 1);
+        said = 1;
+    }
+    for round in 0..32 {
+        for who in [round % 2, 1 - round % 2] {
+            assert_eq!(pair.push(who), Push::Done);
+        }
+        let quick = round / 2 % 2;
+        pair.read_all(quick);
+        // One may be a turn ahead.
+        let ahead = round % 3 == 0 && quick == 0;
+        if ahead {
+            assert_eq!(pair.push(quick), Push::Done);
+            let sent = std::mem::take(&mut pair.sent[quick]);
+            for one in sent {
+                pair.poll(1 - quick, 64);
+                pair.compare(1 - quick, &[one]);
+            }
+            // The other catches up.
+            assert_eq!(pair.push(1 - quick), Push::Done);
+            pair.poll(1 - quick, 1);
+            pair.read_all(quick);
+        } else {
+            pair.read_all(1 - quick);
+        }
+        said += 2 + 2 * u64::from(ahead);
+        assert_eq!([pair.turns(0), pair.turns(1)], [begun + said; 2], "round {round}");
+    }
+    assert_eq!(pair.positions(), before);
+}
+
 /// Long bodies that are answered briefly are in two places by turns, and those that are answered at length in one.
 #[test]
 fn a_long_body_is_where_its_writer_has_the_lines() {
@@ -210,7 +273,8 @@ fn a_long_body_is_where_its_writer_has_the_lines() {
         let id = pair.next[who];
         let body = (0..len).map(|at| (at as u32 ^ id.wrapping_mul(31)) as u8).collect();
         assert_eq!(pair.push_packet(who, header(id), body), Push::Done);
-        let is_second = pair.out(who).dialogue.as_ref().unwrap().is_in_second_place();
+        let out = pair.out(who);
+        let is_second = out.dialogue(out.last_said()).is_in_second_place();
         pair.read_all(1 - who);
         // Takes back what there is.
         (0..20).for_each(|_| pair.poll(who, 64));
@@ -244,9 +308,9 @@ fn what_one_side_sends_goes_by_turns_when_it_has_lacked_the_room_for_some_time()
         [(read, vec![]), (reply, long.clone())],
         [(write, long), (acked, vec![])],
     );
-    for (first, initiator) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
+    for initiator in 0..2 {
         for operation in [&reads, &writes] {
-            let mut pair = Pair::meet_with_first(first);
+            let mut pair = Pair::meet();
             let mut begun = 0;
             for count in 0..60 {
                 if count == 40 {
@@ -258,7 +322,7 @@ fn what_one_side_sends_goes_by_turns_when_it_has_lacked_the_room_for_some_time()
                 }
             }
             let kind = operation[0].0.packet;
-            assert_eq!(pair.turns(initiator), begun + 2 * 20, "{kind:?} {first} {initiator}");
+            assert_eq!(pair.turns(initiator), begun + 2 * 20, "{kind:?} {initiator}");
         }
     }
 }
@@ -294,12 +358,10 @@ fn a_word_of_long_ago_is_no_part() {
     pair.push_message(who, 2 * MAX_BODY);
     pair.read_all(1 - who);
     // The turn is the same one's again.
-    for who in 0..2 {
-        pair.out(who).dialogue.as_ref().unwrap().pass_turns((1 << 22) - 1);
-    }
+    pair.pass_turns(who, (1 << 21) - 1);
     pair.poll(who, 64);
     assert_eq!(pair.push_part(who, 0, 2 * MAX_BODY), Push::Done);
-    assert!(pair.out(who).dialogue.as_ref().unwrap().is_open());
+    assert!(pair.out(who).is_speaking());
     (0..2).for_each(|_| pair.poll(1 - who, 64));
     let sent = pair.sent[who].clone();
     pair.compare(1 - who, &sent);
@@ -308,27 +370,21 @@ fn a_word_of_long_ago_is_no_part() {
 /// Lines in which no part is are not taken for one of the turn whose number and position are all zeros.
 #[test]
 fn lines_without_a_part_are_no_part_of_any_turn() {
-    // Of the two, the one that has the second turn has not pushed anything.
-    let mut pair = loop {
-        let mut pair = Pair::begin();
-        pair.hello(0);
-        assert_eq!(pair.ends[1].connect(pair.to[1]), Contact::Made);
-        while pair.out(0).dialogue.is_none() {
-            pair.poll(0, 1);
-        }
-        if pair.speaker() == 0 {
-            break pair;
-        }
-    };
+    // The one that has the second turn has not pushed anything.
+    let mut pair = Pair::begin();
+    pair.hello(0);
+    assert_eq!(pair.ends[1].connect(pair.to[1]), Contact::Made);
+    while pair.out(0).dialogues.is_none() {
+        pair.poll(0, 1);
+    }
     while !pair.out(0).lane.is_large() {
         assert_eq!(pair.push(0), Push::Done);
         pair.read_all(1);
         pair.poll(0, 64);
     }
-    let turns = (1 << 22) - 1 - pair.turns(0);
-    for who in 0..2 {
-        pair.out(who).dialogue.as_ref().unwrap().pass_turns(turns);
-    }
+    let turns = (1 << 21) - 1 - pair.turns(0);
+    pair.out(0).dialogue(Whose::BegunHere).pass_turns(turns);
+    pair.out(1).dialogue(Whose::BegunThere).pass_turns(turns);
     pair.poll(1, 64);
     assert_eq!((pair.speaker(), pair.positions()[1]), (1, 0));
     assert_eq!(pair.push_answer_part(1, 0, 2 * MAX_BODY), Push::Done);
@@ -339,7 +395,7 @@ fn lines_without_a_part_are_no_part_of_any_turn() {
     pair.sent[1].clear();
     assert_eq!(pair.push_answer_part(1, MAX_BODY, 2 * MAX_BODY), Push::Done);
     pair.read_all(0);
-    assert_eq!([pair.turns(0), pair.turns(1)], [1 << 22; 2]);
+    assert_eq!([pair.turns(0), pair.turns(1)], [1 << 21; 2]);
 }
 
 /// Both push and poll at random, some polls take little and some packets are refused at first.
@@ -399,7 +455,7 @@ fn turns_and_records_keep_one_order() {
 #[test]
 fn what_was_said_is_heard_after_the_end() {
     for (first, last) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
-        let mut pair = Pair::meet_with_first(first);
+        let mut pair = Pair::meet();
         if last != first {
             assert_eq!(pair.push(first), Push::Done);
             pair.read_all(last);
@@ -431,7 +487,7 @@ fn what_was_said_is_heard_after_the_end() {
 #[test]
 fn a_turn_keeps_awake_and_wakes() {
     for first in 0..2 {
-        let mut pair = Pair::meet_with_first(first);
+        let mut pair = Pair::meet();
         let other = 1 - first;
         assert!(pair.ends[other].arm());
         assert_eq!(pair.push(first), Push::Done);
@@ -449,7 +505,7 @@ fn a_turn_keeps_awake_and_wakes() {
 
 #[test]
 fn a_length_that_cannot_be_ends_the_peer() {
-    let mut pair = Pair::meet_with_first(0);
+    let mut pair = Pair::meet();
     let position = pair.out(0).producer.position();
     let longest = LONGEST;
     for low in [(1 << 20) - 1, (1 << 15) - 1, longest + 1, 7 << 15 | longest, 4096] {
@@ -459,7 +515,7 @@ fn a_length_that_cannot_be_ends_the_peer() {
         lane.set_word(DIALOGUE_AT / 8, dialogue::word(1, position, low));
         poll_until(&mut pair.ends[1], &mut pair.sinks[1], |sink| !sink.gone.is_empty());
         assert!(pair.sinks[1].packets.is_empty());
-        pair = Pair::meet_with_first(0);
+        pair = Pair::meet();
     }
 }
 
@@ -471,10 +527,8 @@ fn a_part_that_cannot_be_ends_the_peer() {
         let mut pair = Pair::meet();
         pair.enlarge();
         let who = pair.speaker();
-        let out = pair.out(who);
         for _ in 0..parts {
-            let dialogue = out.dialogue.as_ref().unwrap();
-            dialogue.forge(header(0).words(), len, true, out.producer.position());
+            pair.out_mut(who).forge(header(0).words(), len, true);
         }
         let sink = &mut pair.sinks[1 - who];
         poll_until(&mut pair.ends[1 - who], sink, |sink| !sink.gone.is_empty());

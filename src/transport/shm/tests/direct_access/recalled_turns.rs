@@ -2,7 +2,7 @@
 
 use super::recall::{judge, kinds, recall, write_header};
 use super::*;
-use crate::transport::shm::dialogue::{Dialogue, LONGEST_TURN};
+use crate::transport::shm::dialogue::{LONGEST_TURN, Whose};
 use crate::transport::shm::lane::DIALOGUE_AT;
 use proptest::prelude::*;
 
@@ -29,7 +29,7 @@ pub(super) fn pair_with_room(memory: &Memory) -> (Pair, PeerId) {
     }
     poll_until(&mut p.target, &mut sink, |sink| sink.packets.len() == 2);
     poll_until(&mut p.end, &mut sink, |sink| sink.packets.len() == 4);
-    if !dialogue(&p).may_say(MAX_BODY) {
+    if !out(&p).may_say(MAX_BODY) {
         push(&mut p.target, back, &header(1), &[]);
         poll_until(&mut p.end, &mut sink, |sink| sink.packets.len() == 5);
     }
@@ -40,15 +40,11 @@ pub(super) fn out(p: &Pair) -> &Outbound {
     p.end.peers.get(p.to).unwrap().out.as_ref().unwrap()
 }
 
-fn dialogue(p: &Pair) -> &Dialogue {
-    out(p).dialogue.as_ref().unwrap()
-}
-
 /// Pushes a packet that is to be the next turn, or not.
 fn push_said(p: &mut Pair, header: &Header, body: &[u8], is_said: bool) {
-    let turns = dialogue(p).turn();
+    let turns = out(p).turns();
     push(&mut p.end, p.to, header, body);
-    assert_eq!(dialogue(p).turn(), turns + u64::from(is_said), "{header:?}");
+    assert_eq!(out(p).turns(), turns + u64::from(is_said), "{header:?}");
 }
 
 fn bytes<const N: usize>(memory: &Memory, at: [usize; N]) -> [u8; N] {
@@ -97,11 +93,11 @@ fn a_write_that_was_said_is_taken_back_and_the_next_turn_is_still_ours() {
         };
         let mut sink = Kept::default();
         push_said(&mut p, &write_header(0), &vec![3; len], true);
-        let turns = dialogue(&p).turn();
+        let turns = out(&p).turns();
         push_said(&mut p, &write_header(len), &[5; 8], false);
         assert_eq!(recall(&mut p.end, p.to), Some(2), "{len}");
         assert_eq!(bytes(&memory, [0, len - 1, len, len + 8]), [3, 3, 5, 0]);
-        assert_eq!(dialogue(&p).turn(), turns - 1);
+        assert_eq!(out(&p).turns(), turns - 1);
         assert!(out(&p).may_go_ahead(), "nothing is left to be overtaken");
         p.end.poll(&mut sink, 1);
         push_said(&mut p, &header(2), &body(2), true);
@@ -204,15 +200,94 @@ fn parts_that_were_not_read_are_taken_back() {
             assert_eq!(out(&p).is_speaking(), read > 0);
             // The turn is still ours, and goes over to the target with what comes next.
             p.end.poll(&mut at_end, 64);
-            push(&mut p.end, p.to, &header(2), &body(2));
+            push_said(&mut p, &header(2), &body(2), true);
             poll_until(&mut p.target, &mut at_target, |sink| sink.packets.len() == read + 1);
             assert_whole(&at_target.packets[read], 2);
-            assert!(!out(&p).may_say(8) && out(&p).is_heard());
+            assert!(out(&p).is_heard());
             push(&mut p.target, back, &header(3), &body(3));
             poll_until(&mut p.end, &mut at_end, |sink| !sink.packets.is_empty());
             assert!(out(&p).may_say(8));
         }
     }
+}
+
+/// One in each dialogue, as both have said something at the same time. The target has read none, one, or a part of one.
+#[test]
+fn turns_in_both_dialogues_are_taken_back() {
+    for (first, read) in [(1, 0), (1, 1), (3, 0), (3, 2), (3, 3), (3, 4)] {
+        let memory = Memory::private();
+        let (mut p, back) = pair_with_room(&memory);
+        let (mut at_target, mut at_end) = (Kept::default(), Kept::default());
+        p.end.poll(&mut at_end, 64);
+        say_parts(&mut p, first, MAX_BODY);
+        let whose = out(&p).last_said();
+        // Whatever the target says is in the other one.
+        while !out(&p).may_say(8) {
+            p.target.poll(&mut at_target, 0);
+            push(&mut p.target, back, &header(1), &body(1));
+            p.end.poll(&mut at_end, 64);
+        }
+        p.end.poll(&mut at_end, 64);
+        let at = first * MAX_BODY;
+        let next = |part: usize| Header {
+            total: (2 - part) as u64 * 100,
+            ..write_header(at + part * 100)
+        };
+        (0..3).for_each(|part| push(&mut p.end, p.to, &next(part), &[part as u8 + 50; 100]));
+        assert!(out(&p).last_said() != whose && !out(&p).is_speaking());
+        let turns = out(&p).turns();
+        for _ in 0..read {
+            assert_eq!(p.target.poll(&mut at_target, 1), 1);
+        }
+        assert_eq!(recall(&mut p.end, p.to), Some(first + 3 - read), "{first} {read}");
+        for (number, place) in (0..first)
+            .map(|part| part * MAX_BODY)
+            .chain([at, at + 100, at + 200])
+            .enumerate()
+        {
+            let is_done = memory.byte(place).load(Ordering::Relaxed) != 0;
+            assert_eq!(is_done, number >= read, "{first} {read} {number}");
+        }
+        assert!(out(&p).is_heard() && out(&p).may_go_ahead());
+        let ended = usize::from(read >= first);
+        assert_eq!(out(&p).turns(), turns - (2 - ended) as u64);
+        assert_eq!(
+            out(&p).is_speaking(),
+            read % first > 0 || read > first,
+            "{first} {read}"
+        );
+        // What is said next is heard, behind what was read.
+        for id in 2..4 {
+            p.end.poll(&mut at_end, 64);
+            push(&mut p.end, p.to, &header(id), &body(id));
+        }
+        poll_until(&mut p.target, &mut at_target, |sink| sink.packets.len() == read + 2);
+        assert_whole(&at_target.packets[read], 2);
+        assert_whole(&at_target.packets[read + 1], 3);
+    }
+}
+
+/// The first can be done without the target and the second not: both stay where they are, and the target goes over the
+/// first.
+#[test]
+fn of_turns_in_both_dialogues_the_first_alone_is_carried_out() {
+    let memory = Memory::private();
+    let (mut p, back) = pair_with_turn(&memory);
+    let (mut at_target, mut at_end) = (Kept::default(), Kept::default());
+    push_said(&mut p, &write_header(0), &[1; 8], true);
+    while !out(&p).may_say(8) {
+        p.target.poll(&mut at_target, 0);
+        push(&mut p.target, back, &header(1), &body(1));
+        p.end.poll(&mut at_end, 64);
+    }
+    p.end.poll(&mut at_end, 64);
+    push_said(&mut p, &header(2), &body(2), true);
+    assert_eq!(recall(&mut p.end, p.to), Some(1));
+    assert_eq!(bytes(&memory, [0]), [1]);
+    assert!(!out(&p).may_go_ahead());
+    poll_until(&mut p.target, &mut at_target, |sink| !sink.packets.is_empty());
+    assert_whole(&at_target.packets[0], 2);
+    assert!(out(&p).may_go_ahead());
 }
 
 /// Those before it are done, and the target goes over them.
@@ -272,7 +347,7 @@ fn a_write_that_is_longer_than_the_room_does_not_leave_its_turn_open() {
         let memory = Memory::private();
         let (mut p, back) = pair_with_room(&memory);
         p.end.poll(&mut Kept::default(), 64);
-        let turns = dialogue(&p).turn();
+        let turns = out(&p).turns();
         for part in 0..parts {
             let header = Header {
                 total: ((parts - 1 - part) * len) as u64,
@@ -281,7 +356,7 @@ fn a_write_that_is_longer_than_the_room_does_not_leave_its_turn_open() {
             push(&mut p.end, p.to, &header, &vec![1; len]);
             assert_eq!(out(&p).is_speaking(), part + 1 < said, "{part} of {len}");
         }
-        assert_eq!(dialogue(&p).turn(), turns + 1);
+        assert_eq!(out(&p).turns(), turns + 1);
         let mut sink = Kept::default();
         poll_until(&mut p.target, &mut sink, |sink| sink.packets.len() == parts);
         let at = sink.packets.iter().map(|(_, header, _)| header.tag);
@@ -320,8 +395,11 @@ fn a_turn_that_the_peer_has_written_over_does_no_harm() {
         let (mut p, back) = pair_with_turn(&memory);
         push_said(&mut p, &write_header(100), &[1; 200], true);
         let theirs = p.target.peers.get(back).unwrap().out.as_ref().unwrap();
-        let lane = if theirs.has_dialogue() { theirs } else { out(&p) };
-        lane.lane.set_word(word, value);
+        let in_lane_of = match out(&p).last_said() {
+            Whose::BegunHere => out(&p),
+            Whose::BegunThere => theirs,
+        };
+        in_lane_of.lane.set_word(word, value);
         let done = recall(&mut p.end, p.to);
         let written = (0..LEN)
             .filter(|at| memory.byte(*at).load(Ordering::Relaxed) != 0)
@@ -363,10 +441,7 @@ fn a_turn_is_read_or_taken_back_never_both() {
             sink.packets
         });
         let (mut taken, mut said, mut sink) = (Vec::new(), 0, Kept::default());
-        let turns = |end: &ShmTransport| {
-            let out = end.peers.get(to).unwrap().out.as_ref().unwrap();
-            out.dialogue.as_ref().unwrap().turn()
-        };
+        let turns = |end: &ShmTransport| end.peers.get(to).unwrap().out.as_ref().unwrap().turns();
         for write in 0..WRITES {
             end.poll(&mut sink, 64);
             let before = turns(&end);

@@ -198,10 +198,6 @@ impl Story {
             // Too long for a small ring: then there is room for parts.
             self.push(forger, to, header(0).words(), &[9; MAX_BODY]);
         }
-        let out = forger.peers.get(to).and_then(|peer| peer.out.as_ref());
-        let Some((out, dialogue)) = out.and_then(|out| Some((out, out.dialogue.as_ref()?))) else {
-            return;
-        };
         let wrong = self.dice.below(11);
         for part in 0..1 + self.dice.below(10) {
             let (mut words, mut len) = (
@@ -216,7 +212,8 @@ impl Story {
                 words = self.words(len);
             }
             let goes_on = self.dice.below(8) > 0;
-            dialogue.forge(words, len, goes_on, out.producer.position());
+            let out = forger.peers.get_mut(to).and_then(|peer| peer.out.as_mut());
+            out.into_iter().for_each(|out| out.forge(words, len, goes_on));
         }
     }
 

@@ -1,0 +1,236 @@
+//! What one side of a pair has said and the other has read, counted over both dialogues; and how turns that were not
+//! read are taken back.
+//!
+//! Each dialogue has one turn at most that is not read, or is under way. Called by `sides`, and by `recall`, which
+//! carries out what such a turn asks for.
+
+use super::super::outbound::Outbound;
+use super::sides::Whose;
+use super::{Dialogue, PART_BITS, PARTS};
+use core::ops::Range;
+use core::sync::atomic::Ordering;
+
+/// The parts that one side has said, or that the other has read of them.
+#[derive(Clone, Copy, Debug, Default)]
+struct Count(u64);
+
+impl Count {
+    /// Whole turns.
+    #[inline(always)]
+    fn turns(self) -> u64 {
+        self.0 >> PART_BITS
+    }
+
+    /// Parts of the turn behind them.
+    fn of_next(self) -> usize {
+        (self.0 % (1 << PART_BITS)) as usize
+    }
+
+    #[inline(always)]
+    fn add_part(&mut self, goes_on: bool) {
+        self.0 = if goes_on {
+            self.0 + 1
+        } else {
+            (self.turns() + 1) << PART_BITS
+        };
+    }
+}
+
+/// What we have read of what the peer has said.
+#[derive(Debug, Default)]
+pub(in super::super) struct Heard {
+    count: Count,
+    /// In which dialogue the last turn was, and the next is expected: where both speak at the same time they change.
+    last: Whose,
+    expected: Whose,
+}
+
+impl Heard {
+    #[inline(always)]
+    pub(in super::super) fn turns(&self) -> u64 {
+        self.count.turns()
+    }
+
+    #[inline(always)]
+    pub(in super::super) fn expected(&self) -> Whose {
+        self.expected
+    }
+
+    #[inline(always)]
+    pub(in super::super) fn parts(&self) -> u64 {
+        self.count.0
+    }
+
+    #[inline(always)]
+    pub(super) fn add_part(&mut self, whose: Whose, goes_on: bool) {
+        self.count.add_part(goes_on);
+        if !goes_on {
+            // If the last was in the other one, the next is there again.
+            self.expected = core::mem::replace(&mut self.last, whose);
+        }
+    }
+}
+
+/// What we have said.
+#[derive(Debug, Default)]
+pub(in super::super) struct Said {
+    count: Count,
+    /// Our last turn in each dialogue, and in which of them the last one is.
+    turns: [Turn; 2],
+    last: usize,
+}
+
+/// A turn, as far as we have come with it. There is none if it has no parts.
+#[derive(Clone, Copy, Debug, Default)]
+struct Turn {
+    /// How many turns of ours were before it.
+    number: u64,
+    parts: usize,
+    /// Where the parts stand among the records of our ring.
+    positions: [u64; PARTS],
+}
+
+/// A part that the peer has not read: of our last turn in this dialogue, and before this position of our ring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in super::super) struct SaidPart {
+    pub(super) dialogue: usize,
+    pub(super) part: usize,
+    pub(in super::super) position: u64,
+}
+
+impl Turn {
+    /// Which parts the peer has not read, that has read so many. It may have written anything.
+    fn unread(&self, heard: Count) -> Range<usize> {
+        let first = match heard.turns() {
+            turns if turns > self.number => self.parts,
+            turns if turns == self.number => heard.of_next(),
+            _ => 0,
+        };
+        first.min(self.parts)..self.parts
+    }
+}
+
+impl Said {
+    #[inline(always)]
+    pub(in super::super) fn parts(&self) -> u64 {
+        self.count.0
+    }
+
+    #[inline(always)]
+    pub(super) fn turns(&self) -> u64 {
+        self.count.turns()
+    }
+
+    /// This part was said, before this position of our ring.
+    #[inline(always)]
+    pub(super) fn add_part(&mut self, dialogue: usize, part: usize, position: u64, goes_on: bool) {
+        if let Some(turn) = self.turns.get_mut(dialogue) {
+            (turn.number, turn.parts) = (self.count.turns(), part + 1);
+            if let Some(at) = turn.positions.get_mut(part) {
+                *at = position;
+            }
+        }
+        self.last = dialogue;
+        self.count.add_part(goes_on);
+    }
+
+    /// Whether our last turn was of several parts, and not in this dialogue.
+    pub(super) fn was_long_elsewhere(&self, dialogue: usize) -> bool {
+        self.last != dialogue && self.turns.get(self.last).is_some_and(|turn| turn.parts > 1)
+    }
+}
+
+impl Outbound {
+    /// Whether the peer has read all that we have said.
+    #[inline(always)]
+    pub(in super::super) fn is_heard(&self) -> bool {
+        self.has_heard(self.said.parts())
+    }
+
+    /// The same as far as so many parts go.
+    #[inline(always)]
+    pub(in super::super) fn has_heard(&self, parts: u64) -> bool {
+        // SYNC POINT heard: acquire.
+        parts == 0 || self.lane.heard().load(Ordering::Acquire) >= parts
+    }
+
+    /// Which parts of our turns the peer has not read, oldest first.
+    pub(in super::super) fn unheard_parts(&self) -> Vec<SaidPart> {
+        let heard = Count(self.lane.heard().load(Ordering::Acquire));
+        let mut turns: Vec<(usize, &Turn)> = self.said.turns.iter().enumerate().collect();
+        turns.sort_by_key(|(_, turn)| turn.number);
+        let parts = turns.into_iter().flat_map(|(dialogue, turn)| {
+            let positions = turn.positions.iter().copied().enumerate();
+            let unread = turn.unread(heard);
+            positions
+                .filter(move |(part, _)| unread.contains(part))
+                .map(move |(part, position)| SaidPart {
+                    dialogue,
+                    part,
+                    position,
+                })
+        });
+        parts.collect()
+    }
+
+    fn dialogue_of(&self, said: SaidPart) -> Option<&Dialogue> {
+        self.dialogues.as_ref()?.get(said.dialogue)
+    }
+
+    /// Header and body of one of them.
+    pub(in super::super) fn said(&self, part: SaidPart) -> Option<([u64; 4], &[u8])> {
+        self.dialogue_of(part)?.said(part.part)
+    }
+
+    /// One of them was carried out without the peer, who goes over it by this header. See `Dialogue::replace_header`.
+    pub(in super::super) fn replace_said(&self, part: SaidPart, header: [u64; 4]) {
+        if let Some(dialogue) = self.dialogue_of(part) {
+            dialogue.replace_header(part.part, header);
+        }
+    }
+
+    /// All of them were carried out without the peer, so the next part is ours again where each was. See
+    /// `Dialogue::unsay`.
+    pub(in super::super) fn take_back_turns(&mut self) {
+        let unheard = self.unheard_parts();
+        for first in unheard.iter().rev().filter(|said| said.is_first_of(&unheard)) {
+            let Some(turn) = self.said.turns.get(first.dialogue) else {
+                continue;
+            };
+            if let Some(dialogue) = self.dialogue_of(*first) {
+                dialogue.unsay(first.part..turn.parts);
+            }
+            self.said.count = Count(turn.number << PART_BITS | first.part as u64);
+        }
+        self.said.turns = Default::default();
+        self.last_reads.forget();
+    }
+}
+
+impl SaidPart {
+    /// Whether none of its turn is before it.
+    fn is_first_of(&self, unheard: &[SaidPart]) -> bool {
+        let first = unheard.iter().find(|said| said.dialogue == self.dialogue);
+        first == Some(self)
+    }
+}
+
+#[cfg(test)]
+impl Said {
+    /// In which dialogue our last turn was.
+    pub(super) fn last(&self) -> usize {
+        self.last
+    }
+
+    /// As if one more turn had been said somewhere.
+    pub(in super::super) fn pass_turn(&mut self) {
+        self.count.add_part(false);
+    }
+}
+
+#[cfg(test)]
+impl Heard {
+    pub(in super::super) fn pass_turn(&mut self) {
+        self.count.add_part(false);
+    }
+}
