@@ -12,7 +12,7 @@
 //! | table of the owner's regions (`region_table`) | | the owner, with its first regions |
 //! | access marks | a line, written around each direct access to the owner's memory | the claimer |
 //! | lanes (`lane`) | 2 KiB: a control block and a small ring | the claimer |
-//! | large rings (`lane`) | 132 KiB, with room for a dialogue | the sender, when the small ring is too small |
+//! | large rings (`lane`) | 64 KiB, and 132 of room for a dialogue while half is free | the sender, when the small ring is too small |
 //! | wide rings (`lane`) | 512 KiB | the sender, when the large ring is full time and again |
 //!
 //! The owner maps all but the larger rings at once, which costs addresses only; a sender maps the pages of its own. The

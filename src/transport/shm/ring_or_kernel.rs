@@ -39,6 +39,9 @@ const LOOKS_AT_MOST: usize = 8192;
 /// and 4.2; far 4.6 and 4.7, 6.1 and 5.8. One way and alone, 32 KiB take as long either way, and the kernel keeps one
 /// side busy only.
 const WORTH_BOTH: usize = 16 << 10;
+/// The borders of turns (`copy_speed`) are such that one class does for all lengths up to this. Longer ones take less for
+/// a byte by a dual copy.
+const ONE_CLASS_TO: usize = 64 << 10;
 /// Between two polls packets ask for so many bytes, then the kernel reads: nobody takes the answers meanwhile, and the
 /// peer has room for some of them only. Near, each of 300 reads of 64 KiB took 20 us if all went as packets, 5 us so.
 const MOST_ASKED: usize = 256 << 10;
@@ -232,8 +235,7 @@ impl Outbound {
         }
         let is_alone = !around.followed && self.may_answer(polls);
         if is_alone && self.has_room_for_turn(len, MAX_BODY) {
-            // It would be a turn in any case. The borders of turns are such that one class does for all lengths
-            // (`copy_speed`).
+            // It would be a turn in any case.
             let speed = self.dialogue_speed();
             let crosses = len > WORTH_BOTH && (around.crossing || self.says_long_elsewhere());
             // One that is answered briefly goes to lines that the peer has, which the speed does not show; and so does
@@ -241,7 +243,7 @@ impl Outbound {
             if (crosses || len > MAX_IN_RING) && speed != SpeedClass::Unknown && !self.has_lines() {
                 return self.choice.trials_of_turns.is_due();
             }
-            let least = match crosses {
+            let least = match crosses || len > ONE_CLASS_TO {
                 true => SpeedClass::BeatsFetchOf64K,
                 false => SpeedClass::BeatsFetchOf16K,
             };

@@ -57,7 +57,7 @@ const SHORT: usize = DIALOGUE_BYTES - LINE;
 pub(super) const LONGEST: usize = super::config::MAX_WRITE;
 const _: () = assert!(LONGEST <= words::MOST);
 /// The most parts of a turn.
-const PARTS: usize = 8;
+const PARTS: usize = 16;
 /// The longest message, write and answer that is one turn. Of a longer write a part may be one.
 pub(super) const LONGEST_TURN: usize = UNITS * UNIT;
 /// What room the bodies of messages and answers take; those of writes take up to two.
@@ -74,7 +74,7 @@ const SEGMENT: u8 = Packet::Segment as u8;
 const REPLY: u8 = Packet::Reply as u8;
 const WRITE: u8 = Packet::Write as u8;
 /// A count of parts that one side has said: that of its turns above, and below that of the parts of the one under way.
-const PART_BITS: u32 = 4;
+const PART_BITS: u32 = 5;
 const _: () = assert!(PARTS < 1 << PART_BITS);
 
 #[derive(Debug)]
@@ -261,7 +261,7 @@ impl Dialogue {
 
     /// The memory behind the large ring, once there is one.
     fn room(&self) -> Option<NonNull<u8>> {
-        self.long.get().map(LargeMap::dialogue)
+        self.long.get()?.dialogue()
     }
 
     fn has_room_for(&self, len: usize) -> bool {

@@ -62,7 +62,7 @@ pub(super) const LARGE: Size = Size::of(2048);
 /// take two looks, and 8 through a large ring. Of the two only the front is used while both sides poll.
 pub(super) const WIDE: Size = Size::of(16384);
 pub(super) const LANE_BYTES: usize = 2048;
-/// A large ring, and the room of the dialogue behind it.
+/// A large ring, and the room of the dialogue behind it, if there was plenty of memory.
 pub(super) const LARGE_BYTES: usize = LARGE.bytes() + dialogue::ROOM;
 /// The lines of the dialogue in the control block.
 pub(super) const DIALOGUE_BYTES: usize = CONTROL_BYTES - DIALOGUE_AT;
@@ -74,6 +74,8 @@ pub(super) const STARVED: u64 = 2;
 /// The kernel gives one of the two sides no barrier over the other, so the receiver fences before it looks for
 /// `STARVED`.
 pub(super) const FENCED: u64 = 4;
+/// Behind the large ring is the room of the dialogue.
+pub(super) const HAS_ROOM: u64 = 8;
 
 pub(super) fn lane_at(index: usize) -> usize {
     lanes_at() + index * LANE_BYTES
@@ -110,10 +112,10 @@ pub(super) struct Lane {
 pub(super) struct LargeMap(FileMap);
 
 impl LargeMap {
-    /// The room of the dialogue: `dialogue::ROOM` bytes.
-    pub(super) fn dialogue(&self) -> NonNull<u8> {
+    /// The room of the dialogue, if it has any: `dialogue::ROOM` bytes.
+    pub(super) fn dialogue(&self) -> Option<NonNull<u8>> {
         // SAFETY: the mapping holds both.
-        unsafe { self.0.base().add(LARGE.bytes()) }
+        (self.0.len() >= LARGE_BYTES).then(|| unsafe { self.0.base().add(LARGE.bytes()) })
     }
 }
 
@@ -161,9 +163,9 @@ impl Lane {
         &self.rows
     }
 
-    /// The room of the dialogue, if there is a large ring.
+    /// The room of the dialogue, if there is a large ring that has it.
     pub(super) fn dialogue_room(&self) -> Option<NonNull<u8>> {
-        self.large.get().map(LargeMap::dialogue)
+        self.large.get()?.dialogue()
     }
 
     pub(super) fn is_large(&self) -> bool {
@@ -180,11 +182,13 @@ impl Lane {
     }
 
     /// Allocates and maps the next larger ring, which is the one in use from now on; with a large one the room of the
-    /// dialogue. Returns the ring before.
+    /// dialogue, if its sender has said so (`HAS_ROOM`). Returns the ring before.
     pub(super) fn grow(&mut self, fd: BorrowedFd<'_>, index: usize) -> io::Result<Rows> {
         let is_first = !self.is_large();
         let (size, at, len) = if is_first {
-            (LARGE, large_at(index), LARGE_BYTES)
+            let has_room = self.sender().load(Ordering::Relaxed) & HAS_ROOM != 0;
+            let len = if has_room { LARGE_BYTES } else { LARGE.bytes() };
+            (LARGE, large_at(index), len)
         } else {
             (WIDE, wide_at(index), WIDE.bytes())
         };

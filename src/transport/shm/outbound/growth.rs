@@ -5,12 +5,13 @@
 //! there is plenty of memory, to leave it to those who cannot do without; of wide ones an endpoint has a few (`wide_rings`).
 
 use super::super::dialogue;
-use super::super::lane::{self, SMALL};
+use super::super::lane::{self, Rows, SMALL};
 use super::super::ring::{self, Cells, Form};
 use super::{Outbound, Written};
 use crate::sys::{clock, shared};
+use core::sync::atomic::Ordering;
 use std::io::{self, ErrorKind};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 
 /// How long after a refusal a larger ring is asked for again.
 const RETRY_MS: u64 = 100;
@@ -94,9 +95,13 @@ impl Outbound {
         if !status.is_same_file(&self.file) {
             return Err(ErrorKind::NotFound.into());
         }
-        let had_room = self.lane.is_large();
-        let earlier = self.lane.grow(file.as_fd(), self.index)?;
-        if !had_room {
+        let was_large = self.lane.is_large();
+        // A job of many that all send each other much does not fill the file system with rooms.
+        let with_room = !was_large && shared::is_half_free(&self.path);
+        let room = if with_room { lane::HAS_ROOM } else { 0 };
+        let grown = self.grow_lane(file.as_fd(), room);
+        let earlier = grown.or_else(|_| self.grow_lane(file.as_fd(), 0))?;
+        if !was_large {
             // Nobody uses it before our last record in the small ring is read. A file system that cannot release
             // memory keeps what an earlier sender left there.
             dialogue::clear_room(&self.lane);
@@ -106,12 +111,21 @@ impl Outbound {
         Ok(())
     }
 
+    /// `room`: `lane::HAS_ROOM`, or nothing. A lane that is large keeps what it has.
+    fn grow_lane(&mut self, file: BorrowedFd<'_>, room: u64) -> io::Result<Rows> {
+        if !self.lane.is_large() {
+            self.lane.sender().fetch_and(!lane::HAS_ROOM, Ordering::Relaxed);
+            self.lane.sender().fetch_or(room, Ordering::Relaxed);
+        }
+        self.lane.grow(file, self.index)
+    }
+
     /// Said once, and only where there is no large ring: without a wide one all goes as well.
     fn tell_of_no_memory(&self, error: &io::Error) {
         if self.lane.is_large() || self.growth_refused_at.is_some() || error.kind() == ErrorKind::NotFound {
             return;
         }
-        let (path, need) = (self.path.display(), lane::LARGE_BYTES);
+        let (path, need) = (self.path.display(), lane::LARGE.bytes());
         (self.warn)(&format!(
             "{path}: no memory for a large ring, which needs {need} bytes ({error}): messages to this peer go in small \
              pieces; make the file system larger, or have fewer processes send much to each other"

@@ -430,7 +430,7 @@ fn turns_and_records_keep_one_order() {
                 // A message or an answer of several packets, with or without others between them.
                 _ => {
                     pair.poll(who, 1);
-                    let total = 1 + draw(9 * MAX_BODY as u64) as usize;
+                    let total = 1 + draw(17 * MAX_BODY as u64) as usize;
                     let part = [Pair::push_part, Pair::push_answer_part][draw(2) as usize];
                     let mut at = 0;
                     while at < total && part(&mut pair, who, at, total) == Push::Done {
@@ -521,9 +521,10 @@ fn a_length_that_cannot_be_ends_the_peer() {
 
 #[test]
 fn a_part_that_cannot_be_ends_the_peer() {
-    // One longer than a packet, though there is memory behind it; one that does not end there; and an eighth that goes
+    // One longer than a packet, though there is memory behind it; one that does not end there; and a last one that goes
     // on.
-    for (parts, len) in [(1, LONGEST + 1), (1, LONGEST + 7 * SECOND_UNIT), (8, 8)] {
+    let most = LONGEST_TURN / MAX_BODY;
+    for (parts, len) in [(1, LONGEST + 1), (1, LONGEST + (most - 1) * SECOND_UNIT), (most, 8)] {
         let mut pair = Pair::meet();
         pair.enlarge();
         let who = pair.speaker();

@@ -177,7 +177,7 @@ fn say_parts(p: &mut Pair, parts: usize, len: usize) {
 /// on there.
 #[test]
 fn parts_that_were_not_read_are_taken_back() {
-    for (parts, len) in [(2, MAX_WRITE), (4, MAX_WRITE), (8, MAX_BODY), (3, 200), (3, 8)] {
+    for (parts, len) in [(2, MAX_WRITE), (8, MAX_WRITE), (16, MAX_BODY), (3, 200), (3, 8)] {
         for read in 0..parts {
             let memory = Memory::private();
             let (mut p, back) = pair_with_room(&memory);
@@ -343,7 +343,7 @@ fn a_part_is_not_done_before_what_was_pushed_before_it() {
 /// The rest goes through the ring, and the next turn is the target's.
 #[test]
 fn a_write_that_is_longer_than_the_room_does_not_leave_its_turn_open() {
-    for (parts, len, said) in [(6, MAX_WRITE, 4), (12, MAX_BODY, 8)] {
+    for (parts, len, said) in [(10, MAX_WRITE, 8), (18, MAX_BODY, 16)] {
         let memory = Memory::private();
         let (mut p, back) = pair_with_room(&memory);
         p.end.poll(&mut Kept::default(), 64);

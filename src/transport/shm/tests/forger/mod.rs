@@ -191,15 +191,15 @@ impl Story {
         self.push(forger, to, words, &body);
     }
 
-    /// A turn of the dialogue in up to ten parts, two more than there can be, the last of which may claim that one
+    /// A turn of the dialogue in up to 18 parts, two more than there can be, the last of which may claim that one
     /// follows.
     fn turn(&mut self, forger: &mut ShmTransport, to: PeerId) {
         if self.dice.below(4) > 0 {
             // Too long for a small ring: then there is room for parts.
             self.push(forger, to, header(0).words(), &[9; MAX_BODY]);
         }
-        let wrong = self.dice.below(11);
-        for part in 0..1 + self.dice.below(10) {
+        let wrong = self.dice.below(19);
+        for part in 0..1 + self.dice.below(18) {
             let (mut words, mut len) = (
                 header(0).words(),
                 self.dice.of(&[0, 8, 24, 100, 4000, MAX_BODY, MAX_WRITE]),
