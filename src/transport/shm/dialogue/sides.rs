@@ -25,6 +25,16 @@ pub(in super::super) enum Whose {
     BegunThere,
 }
 
+impl Whose {
+    #[inline(always)]
+    pub(in super::super) fn other(self) -> Whose {
+        match self {
+            Whose::BegunHere => Whose::BegunThere,
+            Whose::BegunThere => Whose::BegunHere,
+        }
+    }
+}
+
 /// The two dialogues of a pair, as its sender has them.
 #[derive(Debug)]
 pub(in super::super) struct Dialogues {
@@ -50,12 +60,17 @@ impl Dialogues {
     }
 
     #[inline(always)]
-    pub(super) fn speaking(&self) -> &Dialogue {
+    fn of(&self, which: usize) -> &Dialogue {
         let [begun_here, begun_there] = &self.each;
-        match self.next() == Whose::BegunThere as usize {
+        match which == Whose::BegunThere as usize {
             true => begun_there,
             false => begun_here,
         }
+    }
+
+    #[inline(always)]
+    pub(super) fn speaking(&self) -> &Dialogue {
+        self.of(self.next())
     }
 
     /// Whether our turn goes on in one of them.
@@ -91,7 +106,7 @@ fn is_answer_in_parts([first, _, behind, at]: [u64; 4]) -> bool {
 impl Outbound {
     /// The dialogue in which the next part of ours would be.
     #[inline(always)]
-    pub(super) fn speaking(&self) -> Option<&Dialogue> {
+    pub(in super::super) fn speaking(&self) -> Option<&Dialogue> {
         self.dialogues.as_ref().map(Dialogues::speaking)
     }
 
@@ -139,7 +154,8 @@ impl Outbound {
         let Some(dialogues) = &self.dialogues else {
             return Written::Gone;
         };
-        let (which, dialogue) = (dialogues.next(), dialogues.speaking());
+        let which = dialogues.next();
+        let dialogue = dialogues.of(which);
         let (part, position) = (dialogue.part(), self.producer.position());
         let header = [first, second, third, fourth];
         let said = dialogue.say(header, len, (self.said.turns(), position), |room| {
@@ -175,10 +191,10 @@ impl Inbound {
     /// Delivers the next part, which is in this dialogue.
     #[inline(never)]
     pub(in super::super) fn hear<S: Sink>(&mut self, whose: Whose, sink: &mut S) -> Delivery {
-        let dialogue = match (whose, &self.begun_here) {
-            (Whose::BegunThere, _) => &self.begun_there,
-            (Whose::BegunHere, Some(dialogue)) => dialogue,
-            (Whose::BegunHere, None) => return Delivery::Broken,
+        let [begun_here, begun_there] = &self.dialogues;
+        let dialogue = match whose {
+            Whose::BegunHere => begun_here,
+            Whose::BegunThere => begun_there,
         };
         let Some((words, body, goes_on)) = dialogue.hear() else {
             return Delivery::Broken;
@@ -207,10 +223,10 @@ impl Inbound {
         if self.ending || out.instance() != self.lane.claimed_by() || out.instance() == own_instance {
             return;
         }
-        let begun_here = Arc::new(Dialogue::new(&out.lane, true));
-        self.begun_here = Some(begun_here.clone());
+        let [begun_here, _] = &mut self.dialogues;
+        *begun_here = Arc::new(Dialogue::new(&out.lane, true));
         out.dialogues = Some(Dialogues {
-            each: [begun_here, self.begun_there.clone()],
+            each: self.dialogues.clone(),
         });
     }
 }

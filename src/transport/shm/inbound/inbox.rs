@@ -68,9 +68,9 @@ impl Inbox {
             self.rings.resize_with(index + 1, || None);
         }
         if let Some(place) = self.rings.get_mut(index) {
+            let dialogue = Arc::new(Dialogue::new(&lane, false));
             *place = Some(Inbound {
-                begun_there: Arc::new(Dialogue::new(&lane, false)),
-                begun_here: None,
+                dialogues: [dialogue.clone(), dialogue],
                 heard: Heard::default(),
                 looks_at_both: true,
                 consumer: Consumer::default(),

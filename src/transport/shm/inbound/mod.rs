@@ -41,9 +41,9 @@ pub(super) struct Inbound {
     refused: bool,
     /// The sender is not told yet what was read last: the engine is to answer it when the poll is over.
     unanswered: bool,
-    /// Where the two write by turns: in this lane, and in ours in the sender's file, once there is one.
-    pub(super) begun_there: Arc<Dialogue>,
-    pub(super) begun_here: Option<Arc<Dialogue>>,
+    /// Where the two write by turns, in the order of `Whose`. Until we have a lane in the sender's file, both are the
+    /// one in this lane.
+    pub(super) dialogues: [Arc<Dialogue>; 2],
     pub(super) heard: Heard,
     /// Whether the next poll looks at both dialogues.
     looks_at_both: bool,
@@ -326,22 +326,23 @@ impl Inbound {
         }
         let (number, position) = (self.heard.turns(), self.consumer.position());
         let is_next = |dialogue: &Dialogue| dialogue.is_next(number, position);
-        let Some(begun_here) = &self.begun_here else {
-            return is_next(&self.begun_there);
-        };
-        let (expected, other) = match self.heard.expected() {
-            Whose::BegunHere => (begun_here, &self.begun_there),
-            Whose::BegunThere => (&self.begun_there, begun_here),
-        };
+        let [expected, other] = self.expected();
         is_next(expected) || (looks_at_both || expected.is_ours()) && is_next(other)
     }
 
     #[inline(always)]
     fn has_no_news(&mut self) {
         self.empty_polls = (self.empty_polls + 1).min(WAITED);
-        self.begun_there.nothing_heard();
-        if let Some(dialogue) = &self.begun_here {
-            dialogue.nothing_heard();
+        self.expected()[0].nothing_heard();
+    }
+
+    /// The dialogue in which the next turn is expected, and the other.
+    #[inline(always)]
+    fn expected(&self) -> [&Dialogue; 2] {
+        let [begun_here, begun_there] = &self.dialogues;
+        match self.heard.expected() {
+            Whose::BegunHere => [begun_here, begun_there],
+            Whose::BegunThere => [begun_there, begun_here],
         }
     }
 
@@ -349,11 +350,11 @@ impl Inbound {
     #[inline(always)]
     fn next_turn(&self) -> Option<Whose> {
         let (number, position) = (self.heard.turns(), self.consumer.position());
-        let is_next = |dialogue: &Arc<Dialogue>| dialogue.is_next(number, position);
-        if is_next(&self.begun_there) {
-            Some(Whose::BegunThere)
-        } else if self.begun_here.as_ref().is_some_and(is_next) {
-            Some(Whose::BegunHere)
+        let [expected, other] = self.expected();
+        if expected.is_next(number, position) {
+            Some(self.heard.expected())
+        } else if other.is_next(number, position) {
+            Some(self.heard.expected().other())
         } else {
             None
         }

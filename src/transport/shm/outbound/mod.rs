@@ -194,13 +194,12 @@ impl Outbound {
             _ if is_rest => self.is_speaking(),
             _ => !self.several_in_a_row && is_said(header),
         };
-        if is_said {
-            if self.lacks_room_for(room_needed(header, len)) {
+        if is_said && let Some(dialogue) = self.speaking() {
+            let (may_say, lacks_room) = (dialogue.may_say(len), dialogue.lacks_room_for(room_needed(header, len)));
+            if lacks_room {
                 self.wish_for_room();
             }
-            if self.may_say(len)
-                && let Some(from) = fill::in_one_piece(&body, len)
-            {
+            if may_say && let Some(from) = fill::in_one_piece(&body, len) {
                 let [first, second, third, fourth] = header.words();
                 // SAFETY: that is where the body lies.
                 return unsafe { self.say(first, second, third, fourth, from, len) };

@@ -168,12 +168,8 @@ impl Pair {
     /// As if so many turns had passed in the dialogue that one has spoken in last, and one of them had been said there.
     fn pass_turns(&mut self, who: usize, turns: u64) {
         let whose = self.out(who).last_said();
-        let other = match whose {
-            Whose::BegunHere => Whose::BegunThere,
-            Whose::BegunThere => Whose::BegunHere,
-        };
         self.out(who).dialogue(whose).pass_turns(turns);
-        self.out(1 - who).dialogue(other).pass_turns(turns);
+        self.out(1 - who).dialogue(whose.other()).pass_turns(turns);
         self.out_mut(who).said.pass_turn();
         let lane = self.ends[1 - who].peers.get(self.to[1 - who]).unwrap().lane.unwrap();
         self.ends[1 - who].inbox.get_mut(lane).unwrap().heard.pass_turn();
