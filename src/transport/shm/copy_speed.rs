@@ -32,10 +32,9 @@ const FETCH_OF_16K: Border = Border { enter: 190, leave: 220 };
 /// A longer fetch takes less for a byte, but of several packets one is read while the next is written: at 110 to 160 ps
 /// reads of 32 KiB took 3.7 us, and by the kernel 5.7.
 const FETCH_OF_32K: Border = Border { enter: 165, leave: 185 };
-/// Where both send at the same time, each makes both copies of its turns, or one call for what it gets, of 32 KiB or
-/// more. Seen: 95 to 110 ps where a cache is shared, 170 to 200 where none is, where 64 KiB took 11 us by turns and 8 by
-/// the kernel, if the sender had not written them anew. If it had, the kernel took three times as long, and turns as
-/// long as before.
+/// Where both send at the same time, each copies what it says and what it hears, or has the kernel copy once. Seen: 50 to
+/// 77 ps where a cache is shared; where none is, 64 KiB took 11 us by turns and 8 by the kernel, if the senders had not
+/// written them anew. If they had, the kernel took 28 us, which its pace shows, and turns 13.
 const FETCH_OF_64K: Border = Border { enter: 75, leave: 86 };
 /// A dual copy takes 36 ps for a byte; of the two copies of a stream, one goes on beside the other.
 const DUAL_COPY: Border = Border { enter: 60, leave: 75 };

@@ -21,9 +21,11 @@
 //!   for long turns comes to be; `places`: where in it a long body goes, so that its writer's processor has the lines;
 //!   `words`: what the word of a part tells.
 //!
-//! This file is what the two sides share of one dialogue. Opened by `ShmTransport` and `housekeeping`. Of the engine's headers it knows
-//! which are the parts of one message, write or answer.
+//! This file is what the two sides share of one dialogue. Opened by `Inbox::add` and `Inbound::open_dialogues`. Of the
+//! engine's headers it knows which are the parts of one message, write or answer.
 
+#[cfg(test)]
+mod forge;
 mod places;
 mod room;
 mod said;
@@ -37,6 +39,8 @@ use crate::sys::shared::FileMap;
 use core::ops::Range;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+#[cfg(test)]
+pub(super) use forge::word;
 use places::Places;
 pub(super) use room::{RoomWish, room_needed};
 pub(super) use said::{Heard, Said, SaidPart};
@@ -421,40 +425,6 @@ impl Dialogue {
     /// Whether a turn of several parts of this side's would go to lines that its processor has.
     pub(super) fn has_lines(&self) -> bool {
         self.has_lines.load(Ordering::Relaxed)
-    }
-}
-
-/// For tests that write words as a peer may.
-#[cfg(test)]
-pub(super) fn word(turn: u64, position: u64, low: usize) -> u64 {
-    words::word(words::which(turn, 0, position), low, 0, false)
-}
-
-#[cfg(test)]
-impl Dialogue {
-    /// Whether the body of the last turn, which is of one part, was put into the second place.
-    pub(super) fn is_in_second_place(&self) -> bool {
-        unit_of(self.word().load(Ordering::Relaxed)) > 0
-    }
-
-    /// As if so many turns had passed.
-    pub(super) fn pass_turns(&self, turns: u64) {
-        self.turn.fetch_add(turns, Ordering::Relaxed);
-    }
-
-    /// Writes the next part as a peer may that breaks the protocol, if the turn is this side's: with any header, and a
-    /// word that may be of more bytes or parts than there is room for.
-    pub(super) fn forge(&self, header: [u64; 4], len: usize, goes_on: bool, at: (u64, u64)) -> bool {
-        if !self.is_ours() {
-            return false;
-        }
-        // SAFETY: as in `say`.
-        unsafe { self.here().add(HEADER_AT).cast::<[u64; 4]>().write(header) };
-        let (len, unit) = (len % SECOND_UNIT, len / SECOND_UNIT % UNITS);
-        let word = words::word(self.next(at.0, at.1), len, unit, goes_on);
-        self.word().store(word, Ordering::Release);
-        self.pass(goes_on);
-        true
     }
 }
 

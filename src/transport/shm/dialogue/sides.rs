@@ -230,34 +230,3 @@ impl Inbound {
         });
     }
 }
-
-#[cfg(test)]
-impl Outbound {
-    /// How many turns there were in both dialogues, as this side knows.
-    pub(in super::super) fn turns(&self) -> u64 {
-        let each = self.dialogues.iter().flat_map(|dialogues| &dialogues.each);
-        each.map(|dialogue| dialogue.turn()).sum()
-    }
-
-    pub(in super::super) fn dialogue(&self, whose: Whose) -> &Dialogue {
-        self.dialogues.as_ref().unwrap().get(whose as usize).unwrap()
-    }
-
-    /// In which dialogue our last turn was.
-    pub(in super::super) fn last_said(&self) -> Whose {
-        match self.said.last() == Whose::BegunHere as usize {
-            true => Whose::BegunHere,
-            false => Whose::BegunThere,
-        }
-    }
-
-    /// See `Dialogue::forge`. The next part there is ours.
-    pub(in super::super) fn forge(&mut self, header: [u64; 4], len: usize, goes_on: bool) {
-        let Some(dialogues) = &self.dialogues else { return };
-        let (which, dialogue) = (dialogues.next(), dialogues.speaking());
-        let (part, position) = (dialogue.part(), self.producer.position());
-        if dialogue.forge(header, len, goes_on, (self.said.turns(), position)) {
-            self.said.add_part(which, part, position, goes_on);
-        }
-    }
-}

@@ -72,6 +72,9 @@ fn a_full_file_system_is_an_error_and_no_signal() {
     while ends[0].push(a, &header(7), Body::Bytes(&body(7)), None) != Push::Done {
         assert!(start.elapsed() < PATIENCE);
     }
+    // For a large ring, and none for a dialogue.
+    let lane = &ends[0].peers.get(a).unwrap().out.as_ref().unwrap().lane;
+    assert!(lane.is_large() && lane.dialogue_room().is_none());
     let before = kept.packets.len();
     poll_until(&mut ends[1], &mut kept, |kept| kept.packets.len() > before);
     assert_eq!(kept.packets.last().unwrap().2, body(7));

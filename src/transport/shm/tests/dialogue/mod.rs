@@ -1,5 +1,6 @@
-//! Two that answer each other, by turns. `parts`: turns of several parts.
+//! Two that answer each other, by turns. `crossing`: two that send at the same time; `parts`: turns of several parts.
 
+mod crossing;
 mod parts;
 
 use super::super::dialogue::{self, LONGEST, LONGEST_TURN, SECOND_UNIT, Whose};
@@ -208,55 +209,6 @@ fn whoever_answers_uses_the_same_lines() {
         }
         assert_eq!(pair.positions(), before);
     }
-}
-
-/// Nothing of theirs goes through the rings, whoever is quicker, and each poll takes one turn: what is said next is no
-/// answer to it.
-#[test]
-fn two_that_speak_at_the_same_time_change_dialogues() {
-    let mut pair = Pair::meet();
-    pair.enlarge();
-    let (begun, before) = (pair.turns(0), pair.positions());
-    // Whoever has both turns speaks once more.
-    let both = (0..2).find(|who| {
-        let out = pair.out(*who);
-        [Whose::BegunHere, Whose::BegunThere]
-            .iter()
-            .all(|whose| out.dialogue(*whose).may_say(0))
-    });
-    let mut said = 0;
-    if let Some(who) = both {
-        assert_eq!(pair.push(who), Push::Done);
-        pair.read_all(1 - who);
-        pair.poll(who, 1);
-        said = 1;
-    }
-    for round in 0..32 {
-        for who in [round % 2, 1 - round % 2] {
-            assert_eq!(pair.push(who), Push::Done);
-        }
-        let quick = round / 2 % 2;
-        pair.read_all(quick);
-        // One may be a turn ahead.
-        let ahead = round % 3 == 0 && quick == 0;
-        if ahead {
-            assert_eq!(pair.push(quick), Push::Done);
-            let sent = std::mem::take(&mut pair.sent[quick]);
-            for one in sent {
-                pair.poll(1 - quick, 64);
-                pair.compare(1 - quick, &[one]);
-            }
-            // The other catches up.
-            assert_eq!(pair.push(1 - quick), Push::Done);
-            pair.poll(1 - quick, 1);
-            pair.read_all(quick);
-        } else {
-            pair.read_all(1 - quick);
-        }
-        said += 2 + 2 * u64::from(ahead);
-        assert_eq!([pair.turns(0), pair.turns(1)], [begun + said; 2], "round {round}");
-    }
-    assert_eq!(pair.positions(), before);
 }
 
 /// Long bodies that are answered briefly are in two places by turns, and those that are answered at length in one.

@@ -5,6 +5,7 @@
 //! - `changes`: regions, files and processes that come and go.
 //! - `closing`: a region that is closed while a peer works on it.
 //! - `recall`: records taken back from a target that does not poll; `recalled_turns`: and what was said by turns;
+//!   `recalled_dialogues`: in both dialogues;
 //!   `order`: of all that.
 
 mod access;
@@ -12,6 +13,7 @@ mod changes;
 mod closing;
 mod order;
 mod recall;
+mod recalled_dialogues;
 mod recalled_turns;
 mod ways;
 

@@ -1,0 +1,88 @@
+//! Two that send at the same time, so that a turn of each is under way.
+
+use super::*;
+use crate::engine::port::Around;
+use crate::transport::shm::copy_speed::SpeedClass;
+
+/// Nothing of theirs goes through the rings, whoever is quicker, and each poll takes one turn: what is said next is no
+/// answer to it.
+#[test]
+fn two_that_speak_at_the_same_time_change_dialogues() {
+    let mut pair = Pair::meet();
+    pair.enlarge();
+    let (begun, before) = (pair.turns(0), pair.positions());
+    // Whoever has both turns speaks once more.
+    let both = (0..2).find(|who| {
+        let out = pair.out(*who);
+        [Whose::BegunHere, Whose::BegunThere]
+            .iter()
+            .all(|whose| out.dialogue(*whose).may_say(0))
+    });
+    let mut said = 0;
+    if let Some(who) = both {
+        assert_eq!(pair.push(who), Push::Done);
+        pair.read_all(1 - who);
+        pair.poll(who, 1);
+        said = 1;
+    }
+    for round in 0..32 {
+        for who in [round % 2, 1 - round % 2] {
+            assert_eq!(pair.push(who), Push::Done);
+        }
+        let quick = round / 2 % 2;
+        pair.read_all(quick);
+        // One may be a turn ahead.
+        let ahead = round % 3 == 0 && quick == 0;
+        if ahead {
+            assert_eq!(pair.push(quick), Push::Done);
+            let sent = std::mem::take(&mut pair.sent[quick]);
+            for one in sent {
+                pair.poll(1 - quick, 64);
+                pair.compare(1 - quick, &[one]);
+            }
+            // The other catches up.
+            assert_eq!(pair.push(1 - quick), Push::Done);
+            pair.poll(1 - quick, 1);
+            pair.read_all(quick);
+        } else {
+            pair.read_all(1 - quick);
+        }
+        said += 2 + 2 * u64::from(ahead);
+        assert_eq!([pair.turns(0), pair.turns(1)], [begun + said; 2], "round {round}");
+    }
+    assert_eq!(pair.positions(), before);
+}
+
+/// Each side copies what it says and what it hears, so long ones are offered unless that is quick, and short ones are not.
+#[test]
+fn long_messages_that_cross_are_turns_only_where_those_are_quick() {
+    let mut pair = Pair::meet();
+    pair.enlarge();
+    for who in 0..2 {
+        pair.push_message(who, LONGEST_TURN);
+    }
+    for who in 0..2 {
+        pair.read_all(who);
+        pair.poll(who, 1);
+    }
+    // Neither has answered what the other said.
+    let mut is_sent = |who: usize, copies: SpeedClass, len: usize| {
+        pair.out(who)
+            .lane
+            .dialogue_speed()
+            .store(copies as u64, Ordering::Relaxed);
+        let to = pair.to[who];
+        pair.ends[who].is_sooner_sent(to, len, Around::default())
+    };
+    for who in 0..2 {
+        for (copies, most) in [
+            (SpeedClass::BeatsFetchOf32K, 16 << 10),
+            (SpeedClass::BeatsFetchOf64K, LONGEST_TURN),
+            (SpeedClass::Unknown, LONGEST_TURN),
+        ] {
+            for len in [16 << 10, (16 << 10) + 1, 64 << 10, LONGEST_TURN, LONGEST_TURN + 1] {
+                assert_eq!(is_sent(who, copies, len), len <= most, "{copies:?} {len}");
+            }
+        }
+    }
+}
