@@ -169,7 +169,7 @@ mod tests {
         made.0.shm = Ok(tight);
         let found = room(&made.0);
         assert_eq!(found.level, Level::Warning);
-        assert!(found.sentence.contains("2.3 MiB free of 64 MiB") && found.advice.unwrap().contains("--shm-size"));
+        assert!(found.sentence.contains("2.2 MiB free of 64 MiB") && found.advice.unwrap().contains("--shm-size"));
     }
 
     #[test]
