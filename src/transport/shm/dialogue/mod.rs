@@ -344,14 +344,16 @@ impl Dialogue {
         let is_long = len > SHORT || part > 0;
         let unit = if is_long { self.unit_for(header, len) } else { 0 };
         let place = self.place(here, part, len, unit)?;
+        let next_fits = || unit + 2 * units(len) <= UNITS;
+        let goes_on = self.more_follows(header, len) && next_fits() && self.may_go_on();
+        // The word is found before the lines are written: this processor has them, and the other side, which looks at
+        // the first, would take it with half of what it waits for.
+        let word = words::word(self.next(number, position), len, unit, goes_on);
         // SAFETY: as many bytes are there; it is this side's turn, so only a peer that breaks the protocol uses them
         // meanwhile.
         fill(unsafe { core::slice::from_raw_parts_mut(place, len) });
         // SAFETY: the header lies in the lines, aligned.
         unsafe { here.add(HEADER_AT).cast::<[u64; 4]>().write(header) };
-        let next_fits = || unit + 2 * units(len) <= UNITS;
-        let goes_on = self.more_follows(header, len) && next_fits() && self.may_go_on();
-        let word = words::word(self.next(number, position), len, unit, goes_on);
         // SYNC POINT turn: release.
         word_at(here).store(word, Ordering::Release);
         if is_long {
