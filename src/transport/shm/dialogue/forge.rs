@@ -51,10 +51,7 @@ impl Outbound {
 
     /// In which dialogue our last turn was.
     pub(in super::super) fn last_said(&self) -> Whose {
-        match self.said.last() == Whose::BegunHere as usize {
-            true => Whose::BegunHere,
-            false => Whose::BegunThere,
-        }
+        self.said.last()
     }
 
     /// See `Dialogue::forge`. The next part there is ours.
@@ -64,6 +61,15 @@ impl Outbound {
         let (part, position) = (dialogue.part(), self.producer.position());
         if dialogue.forge(header, len, goes_on, (self.said.turns(), position)) {
             self.said.add_part(which, part, position, goes_on);
+        }
+    }
+}
+
+impl Whose {
+    pub(in super::super) fn other(self) -> Whose {
+        match self {
+            Whose::BegunHere => Whose::BegunThere,
+            Whose::BegunThere => Whose::BegunHere,
         }
     }
 }

@@ -43,8 +43,10 @@ use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering
 pub(super) use forge::word;
 use places::Places;
 pub(super) use room::{RoomWish, room_needed};
-pub(super) use said::{Heard, Said, SaidPart};
-pub(super) use sides::{Dialogues, Whose, is_said};
+pub(super) use said::{Heard, Said, SaidPart, Where};
+#[cfg(test)]
+pub(super) use sides::Whose;
+pub(super) use sides::{Dialogues, is_said};
 use std::sync::{Arc, OnceLock};
 #[cfg(test)]
 pub(super) use words::SECOND_UNIT;
@@ -352,8 +354,10 @@ impl Dialogue {
         // SAFETY: as many bytes are there; it is this side's turn, so only a peer that breaks the protocol uses them
         // meanwhile.
         fill(unsafe { core::slice::from_raw_parts_mut(place, len) });
+        let words = (HEADER_AT..).step_by(8).zip(header);
+        // Word by word: out of the registers into memory and from there by vectors takes as long as a third of a line.
         // SAFETY: the header lies in the lines, aligned.
-        unsafe { here.add(HEADER_AT).cast::<[u64; 4]>().write(header) };
+        words.for_each(|(at, word)| unsafe { word_at(here.add(at)).store(word, Ordering::Relaxed) });
         // SYNC POINT turn: release.
         word_at(here).store(word, Ordering::Release);
         if is_long {
@@ -446,11 +450,11 @@ fn is_in_room(unit: usize, len: usize) -> bool {
     len <= LONGEST && unit * UNIT + len <= LONGEST_TURN
 }
 
-/// The word of the part whose lines begin here.
+/// A word of the lines of a part: the first, or one of the header.
 #[inline(always)]
-fn word_at<'a>(lines: *mut u8) -> &'a AtomicU64 {
-    // SAFETY: aligned and mapped; as the first word of the lines of a part, it is only used atomically.
-    unsafe { &*lines.cast::<AtomicU64>() }
+fn word_at<'a>(at: *mut u8) -> &'a AtomicU64 {
+    // SAFETY: aligned and mapped. The first is only used atomically; the header is this side's while it is written.
+    unsafe { &*at.cast::<AtomicU64>() }
 }
 
 /// The line of a part after the first.

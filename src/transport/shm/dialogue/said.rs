@@ -40,9 +40,16 @@ impl Count {
 #[derive(Debug, Default)]
 pub(in super::super) struct Heard {
     count: Count,
-    /// In which dialogue the last turn was, and the next is expected: where both speak at the same time they change.
-    last: Whose,
-    expected: Whose,
+    /// In which dialogue the last turn was.
+    last: Where,
+}
+
+/// Which of the two dialogues something is in: the one in which the next turn is expected, or the other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in super::super) enum Where {
+    #[default]
+    Expected,
+    Other,
 }
 
 impl Heard {
@@ -52,22 +59,26 @@ impl Heard {
     }
 
     #[inline(always)]
-    pub(in super::super) fn expected(&self) -> Whose {
-        self.expected
-    }
-
-    #[inline(always)]
     pub(in super::super) fn parts(&self) -> u64 {
         self.count.0
     }
 
     #[inline(always)]
-    pub(super) fn add_part(&mut self, whose: Whose, goes_on: bool) {
+    /// Says whether the next turn is expected in the other dialogue now: where both speak at the same time, the turns
+    /// change between the two, so the next is where the last but one was.
+    pub(super) fn add_part(&mut self, place: Where, goes_on: bool) -> bool {
         self.count.add_part(goes_on);
-        if !goes_on {
-            // If the last was in the other one, the next is there again.
-            self.expected = core::mem::replace(&mut self.last, whose);
+        if goes_on {
+            return false;
         }
+        let changes = core::mem::replace(&mut self.last, place) == Where::Other;
+        if changes {
+            self.last = match place {
+                Where::Expected => Where::Other,
+                Where::Other => Where::Expected,
+            };
+        }
+        changes
     }
 }
 
@@ -75,9 +86,8 @@ impl Heard {
 #[derive(Debug, Default)]
 pub(in super::super) struct Said {
     count: Count,
-    /// Our last turn in each dialogue, and in which of them the last one is.
+    /// Our last turn in each dialogue, in the order of `Whose`.
     turns: [Turn; 2],
-    last: usize,
 }
 
 /// A turn, as far as we have come with it. There is none if it has no parts.
@@ -124,19 +134,32 @@ impl Said {
     /// This part was said, before this position of our ring.
     #[inline(always)]
     pub(super) fn add_part(&mut self, dialogue: usize, part: usize, position: u64, goes_on: bool) {
-        if let Some(turn) = self.turns.get_mut(dialogue) {
-            (turn.number, turn.parts) = (self.count.turns(), part + 1);
-            if let Some(at) = turn.positions.get_mut(part) {
-                *at = position;
-            }
+        let [here, there] = &mut self.turns;
+        let turn = if dialogue == Whose::BegunThere as usize {
+            there
+        } else {
+            here
+        };
+        (turn.number, turn.parts) = (self.count.turns(), part + 1);
+        if let Some(at) = turn.positions.get_mut(part) {
+            *at = position;
         }
-        self.last = dialogue;
         self.count.add_part(goes_on);
+    }
+
+    /// In which dialogue our last turn was.
+    pub(super) fn last(&self) -> Whose {
+        let [here, there] = &self.turns;
+        match there.parts > 0 && (here.parts == 0 || there.number > here.number) {
+            true => Whose::BegunThere,
+            false => Whose::BegunHere,
+        }
     }
 
     /// Whether our last turn was of several parts, and not in this dialogue.
     pub(super) fn was_long_elsewhere(&self, dialogue: usize) -> bool {
-        self.last != dialogue && self.turns.get(self.last).is_some_and(|turn| turn.parts > 1)
+        let last = self.last() as usize;
+        last != dialogue && self.turns.get(last).is_some_and(|turn| turn.parts > 1)
     }
 }
 
@@ -217,11 +240,6 @@ impl SaidPart {
 
 #[cfg(test)]
 impl Said {
-    /// In which dialogue our last turn was.
-    pub(super) fn last(&self) -> usize {
-        self.last
-    }
-
     /// As if one more turn had been said somewhere.
     pub(in super::super) fn pass_turn(&mut self) {
         self.count.add_part(false);

@@ -8,6 +8,7 @@ use super::super::delivery::{Delivery, deliver};
 use super::super::fill;
 use super::super::inbound::Inbound;
 use super::super::outbound::{Outbound, Written};
+use super::said::Where;
 use super::{Dialogue, LONGEST_TURN};
 use crate::engine::port::Sink;
 use crate::engine::wire::{self, Packet};
@@ -16,23 +17,12 @@ use std::sync::Arc;
 use std::time::Instant;
 
 /// In which of a pair's two dialogues something is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum Whose {
     /// In the lane of ours that is in the peer's file.
     BegunHere,
     /// In the peer's lane in our file.
-    #[default]
     BegunThere,
-}
-
-impl Whose {
-    #[inline(always)]
-    pub(in super::super) fn other(self) -> Whose {
-        match self {
-            Whose::BegunHere => Whose::BegunThere,
-            Whose::BegunThere => Whose::BegunHere,
-        }
-    }
 }
 
 /// The two dialogues of a pair, as its sender has them.
@@ -51,7 +41,7 @@ impl Dialogues {
     /// That in which the next part of ours would be: of the two the one where our turn goes on, or is the next. Where
     /// the peer began, we answer.
     #[inline(always)]
-    pub(super) fn next(&self) -> usize {
+    pub(in super::super) fn next(&self) -> usize {
         let [begun_here, begun_there] = &self.each;
         match begun_there.is_ours() && !begun_here.is_open() {
             true => Whose::BegunThere as usize,
@@ -60,7 +50,7 @@ impl Dialogues {
     }
 
     #[inline(always)]
-    fn of(&self, which: usize) -> &Dialogue {
+    pub(in super::super) fn of(&self, which: usize) -> &Dialogue {
         let [begun_here, begun_there] = &self.each;
         match which == Whose::BegunThere as usize {
             true => begun_there,
@@ -135,26 +125,26 @@ impl Outbound {
         self.dialogues.as_ref().is_some_and(Dialogues::is_open)
     }
 
-    /// Writes the next part of a turn. Is given words and an address, so that on the way to the ring neither
+    /// Writes the next part of a turn, in the dialogue that is the `next`. Is given words and an address, so that on the way to the ring neither
     /// header nor body need be in memory.
     ///
     /// # Safety
-    /// `len` bytes are readable at `from`.
+    /// The bytes of the body are readable.
     #[inline(never)]
     pub(in super::super) unsafe fn say(
         &mut self,
+        which: usize,
         first: u64,
         second: u64,
         third: u64,
         fourth: u64,
-        from: *const u8,
-        len: usize,
+        body: *const [u8],
     ) -> Written {
+        let (from, len) = (body.cast::<u8>(), body.len());
         let started = if len < fill::LONG { None } else { self.start_saying(len) };
         let Some(dialogues) = &self.dialogues else {
             return Written::Gone;
         };
-        let which = dialogues.next();
         let dialogue = dialogues.of(which);
         let (part, position) = (dialogue.part(), self.producer.position());
         let header = [first, second, third, fourth];
@@ -190,11 +180,11 @@ impl Outbound {
 impl Inbound {
     /// Delivers the next part, which is in this dialogue.
     #[inline(never)]
-    pub(in super::super) fn hear<S: Sink>(&mut self, whose: Whose, sink: &mut S) -> Delivery {
-        let [begun_here, begun_there] = &self.dialogues;
-        let dialogue = match whose {
-            Whose::BegunHere => begun_here,
-            Whose::BegunThere => begun_there,
+    pub(in super::super) fn hear<S: Sink>(&mut self, place: Where, sink: &mut S) -> Delivery {
+        let [expected, other] = &self.dialogues;
+        let dialogue = match place {
+            Where::Expected => expected,
+            Where::Other => other,
         };
         let Some((words, body, goes_on)) = dialogue.hear() else {
             return Delivery::Broken;
@@ -210,7 +200,9 @@ impl Inbound {
         }
         let len = body.len();
         dialogue.heard(goes_on);
-        self.heard.add_part(whose, goes_on);
+        if self.heard.add_part(place, goes_on) {
+            self.dialogues.swap(0, 1);
+        }
         if let Some(started) = started {
             self.speeds
                 .copied_of_turn(&self.lane, len, started.elapsed(), is_answer_in_parts(words));
@@ -223,10 +215,10 @@ impl Inbound {
         if self.ending || out.instance() != self.lane.claimed_by() || out.instance() == own_instance {
             return;
         }
-        let [begun_here, _] = &mut self.dialogues;
-        *begun_here = Arc::new(Dialogue::new(&out.lane, true));
+        let [begun_there, other] = &mut self.dialogues;
+        *other = Arc::new(Dialogue::new(&out.lane, true));
         out.dialogues = Some(Dialogues {
-            each: self.dialogues.clone(),
+            each: [other.clone(), begun_there.clone()],
         });
     }
 }

@@ -8,7 +8,7 @@ mod inbox;
 mod speeds;
 
 use super::delivery::{Delivery, deliver};
-use super::dialogue::{Dialogue, Heard, Whose};
+use super::dialogue::{Dialogue, Heard, Where};
 use super::dual_copy::HelpRequest;
 use super::exclusion;
 use super::fill;
@@ -41,7 +41,7 @@ pub(super) struct Inbound {
     refused: bool,
     /// The sender is not told yet what was read last: the engine is to answer it when the poll is over.
     unanswered: bool,
-    /// Where the two write by turns, in the order of `Whose`. Until we have a lane in the sender's file, both are the
+    /// Where the two write by turns, in the order of `Where`. Until we have a lane in the sender's file, both are the
     /// one in this lane.
     pub(super) dialogues: [Arc<Dialogue>; 2],
     pub(super) heard: Heard,
@@ -122,7 +122,7 @@ impl Inbound {
         // the next: a look there takes as long as a message, and the sender then has to take the line once more.
         let (done, event) = match alone {
             true => match self.next_turn() {
-                Some(whose) => return self.hear_alone(whose, sink),
+                Some(place) => return self.hear_alone(place, sink),
                 None => self.read_messages(sink, 1),
             },
             false => self.read_messages(sink, budget),
@@ -149,14 +149,14 @@ impl Inbound {
             let found = self.consumer.next(self.lane.rows());
             // The ring is looked at first: a turn that was written before what is there is seen now.
             if !matches!(found, Ok(Some(_)))
-                && let Some(whose) = self.next_turn()
+                && let Some(place) = self.next_turn()
             {
                 // We have not answered the turn before. If this one is taken already now, it comes before its receive,
                 // and what we say to it would be taken for one of several in a row.
                 if self.heard.turns() != turns {
                     break;
                 }
-                match self.hear(whose, sink) {
+                match self.hear(place, sink) {
                     Delivery::Done if alone => {
                         done += 1;
                         break;
@@ -213,8 +213,8 @@ impl Inbound {
 
     /// What we waited for is a turn.
     #[inline(always)]
-    fn hear_alone<S: Sink>(&mut self, whose: Whose, sink: &mut S) -> (usize, LaneEvent) {
-        match self.hear(whose, sink) {
+    fn hear_alone<S: Sink>(&mut self, place: Where, sink: &mut S) -> (usize, LaneEvent) {
+        match self.hear(place, sink) {
             Delivery::Done => {
                 self.has_delivered();
                 self.or_help(1, LaneEvent::Nothing)
@@ -326,35 +326,26 @@ impl Inbound {
         }
         let (number, position) = (self.heard.turns(), self.consumer.position());
         let is_next = |dialogue: &Dialogue| dialogue.is_next(number, position);
-        let [expected, other] = self.expected();
+        let [expected, other] = &self.dialogues;
         is_next(expected) || (looks_at_both || expected.is_ours()) && is_next(other)
     }
 
     #[inline(always)]
     fn has_no_news(&mut self) {
         self.empty_polls = (self.empty_polls + 1).min(WAITED);
-        self.expected()[0].nothing_heard();
-    }
-
-    /// The dialogue in which the next turn is expected, and the other.
-    #[inline(always)]
-    fn expected(&self) -> [&Dialogue; 2] {
-        let [begun_here, begun_there] = &self.dialogues;
-        match self.heard.expected() {
-            Whose::BegunHere => [begun_here, begun_there],
-            Whose::BegunThere => [begun_there, begun_here],
-        }
+        let [expected, _] = &self.dialogues;
+        expected.nothing_heard();
     }
 
     /// In which dialogue the next part is there that comes before what is next in the ring.
     #[inline(always)]
-    fn next_turn(&self) -> Option<Whose> {
+    fn next_turn(&self) -> Option<Where> {
         let (number, position) = (self.heard.turns(), self.consumer.position());
-        let [expected, other] = self.expected();
+        let [expected, other] = &self.dialogues;
         if expected.is_next(number, position) {
-            Some(self.heard.expected())
+            Some(Where::Expected)
         } else if other.is_next(number, position) {
-            Some(self.heard.expected().other())
+            Some(Where::Other)
         } else {
             None
         }

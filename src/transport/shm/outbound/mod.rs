@@ -194,15 +194,18 @@ impl Outbound {
             _ if is_rest => self.is_speaking(),
             _ => !self.several_in_a_row && is_said(header),
         };
-        if is_said && let Some(dialogue) = self.speaking() {
+        if is_said && let Some(dialogues) = &self.dialogues {
+            let which = dialogues.next();
+            let dialogue = dialogues.of(which);
             let (may_say, lacks_room) = (dialogue.may_say(len), dialogue.lacks_room_for(room_needed(header, len)));
             if lacks_room {
                 self.wish_for_room();
             }
             if may_say && let Some(from) = fill::in_one_piece(&body, len) {
                 let [first, second, third, fourth] = header.words();
+                let body = core::ptr::slice_from_raw_parts(from, len);
                 // SAFETY: that is where the body lies.
-                return unsafe { self.say(first, second, third, fourth, from, len) };
+                return unsafe { self.say(which, first, second, third, fourth, body) };
             }
             self.heed_wish_for_room();
         }
