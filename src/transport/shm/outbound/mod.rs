@@ -90,6 +90,8 @@ pub(super) struct Outbound {
     pushed_at: u64,
     /// There was no poll between the last two pushes of messages.
     several_in_a_row: bool,
+    /// How often our endpoint had been polled at the last push of a long message's first part.
+    first_at: u64,
     pub(super) room_wish: RoomWish,
 }
 
@@ -158,6 +160,7 @@ impl Outbound {
             idle_since: None,
             pushed_at: u64::MAX,
             several_in_a_row: false,
+            first_at: u64::MAX,
             room_wish: RoomWish::default(),
         })
     }
@@ -189,8 +192,8 @@ impl Outbound {
         let len = body.len();
         let is_said = match header.packet {
             // A long message is sent in parts because it is one that may be said (`is_sooner_sent`), whatever was
-            // pushed before it.
-            Packet::First => true,
+            // pushed before it, unless that was such a message: of several in a row one is a turn.
+            Packet::First => core::mem::replace(&mut self.first_at, polls) != polls,
             _ if is_rest => self.is_speaking(),
             _ => !self.several_in_a_row && is_said(header),
         };

@@ -86,3 +86,25 @@ fn long_messages_that_cross_are_turns_only_where_those_are_quick() {
         }
     }
 }
+
+/// Where each sends several, the first is a turn, and leaves the other dialogue to the other side.
+#[test]
+fn of_several_long_messages_in_a_row_one_is_a_turn() {
+    let mut pair = Pair::meet();
+    pair.enlarge();
+    let who = pair.speaker();
+    let said = |pair: &Pair| [Whose::BegunHere, Whose::BegunThere].map(|whose| pair.out(who).dialogue(whose).turn());
+    for _ in 0..4 {
+        let before = said(&pair);
+        for _ in 0..3 {
+            pair.push_message(who, 2 * MAX_BODY);
+        }
+        let turns: u64 = said(&pair).iter().zip(before).map(|(now, before)| now - before).sum();
+        assert_eq!(turns, 1);
+        pair.read_all(1 - who);
+        pair.poll(1 - who, 1);
+        assert_eq!(pair.push(1 - who), Push::Done);
+        pair.read_all(who);
+        pair.poll(who, 1);
+    }
+}
