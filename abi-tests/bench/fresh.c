@@ -4,7 +4,7 @@
 
 #define STEP 64 /* a line */
 
-/* As the sender of the whole message does it; shorter ones than a word are not among the sizes. */
+/* Sizes are whole lines. */
 static void write_lines(struct side *me, size_t size, uint64_t value)
 {
 	for (size_t at = 0; at < size; at += STEP)

@@ -8,7 +8,7 @@ const size_t all_sizes[] = { 1,	     8,	      64,      256,	512,	 1024,	  2048,	
 const size_t short_sizes[] = { 8, 64, 512, 4096, 0 };
 const size_t long_sizes[] = { 4096, 16384, 1 << 16, 1 << 18, 1 << 20, 1 << 22, 1 << 24, 0 };
 const size_t burst_sizes[] = { 512, 2048, 4096, 8192, 16384, 1 << 16, 0 };
-const size_t fresh_sizes[] = { 64,	     512,	      4096,      8192,	16384, 32768, 1 << 16, 1 << 17, 1 << 18, 1 << 20, 1 << 22, 0 };
+const size_t fresh_sizes[] = { 64, 512, 4096, 8192, 16384, 32768, 1 << 16, 1 << 17, 1 << 18, 1 << 20, 1 << 22, 0 };
 const size_t eight[] = { 8, 0 };
 
 static const struct work *const tables[] = { messages, fresh, steady_windows, mixed_bursts, remote_memory, counters, matching, waking, streaming, threads };

@@ -46,7 +46,7 @@ impl Outbound {
     }
 
     pub(in super::super) fn dialogue(&self, whose: Whose) -> &Dialogue {
-        self.dialogues.as_ref().unwrap().get(whose as usize).unwrap()
+        self.dialogues.as_ref().unwrap().of(whose as usize)
     }
 
     /// In which dialogue our last turn was.

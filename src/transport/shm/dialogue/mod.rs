@@ -348,14 +348,15 @@ impl Dialogue {
         let place = self.place(here, part, len, unit)?;
         let next_fits = || unit + 2 * units(len) <= UNITS;
         let goes_on = self.more_follows(header, len) && next_fits() && self.may_go_on();
-        // The word is found before the lines are written: this processor has them, and the other side, which looks at
-        // the first, would take it with half of what it waits for.
+        // The word is computed first, so that all stores to the first line follow each other: the other side polls it,
+        // and would fetch it in between.
         let word = words::word(self.next(number, position), len, unit, goes_on);
         // SAFETY: as many bytes are there; it is this side's turn, so only a peer that breaks the protocol uses them
         // meanwhile.
         fill(unsafe { core::slice::from_raw_parts_mut(place, len) });
         let words = (HEADER_AT..).step_by(8).zip(header);
-        // Word by word: out of the registers into memory and from there by vectors takes as long as a third of a line.
+        // Word by word: the compiler would put an array on the stack by words and take it off by vectors, for which a
+        // processor waits.
         // SAFETY: the header lies in the lines, aligned.
         words.for_each(|(at, word)| unsafe { word_at(here.add(at)).store(word, Ordering::Relaxed) });
         // SYNC POINT turn: release.

@@ -1,8 +1,8 @@
 //! What one side of a pair has said and the other has read, counted over both dialogues; and how turns that were not
 //! read are taken back.
 //!
-//! Each dialogue has one turn at most that is not read, or is under way. Called by `sides`, and by `recall`, which
-//! carries out what such a turn asks for.
+//! Each dialogue has one turn at most that is not read, or is under way. Called by `sides`, by `passing`, and by
+//! `recall`, which carries out what such a turn asks for.
 
 use super::super::outbound::Outbound;
 use super::sides::Whose;
@@ -197,7 +197,7 @@ impl Outbound {
     }
 
     fn dialogue_of(&self, said: SaidPart) -> Option<&Dialogue> {
-        self.dialogues.as_ref()?.get(said.dialogue)
+        self.dialogues.as_ref().map(|dialogues| dialogues.of(said.dialogue))
     }
 
     /// Header and body of one of them.

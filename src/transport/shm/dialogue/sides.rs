@@ -33,11 +33,6 @@ pub(in super::super) struct Dialogues {
 }
 
 impl Dialogues {
-    #[inline(always)]
-    pub(super) fn get(&self, which: usize) -> Option<&Dialogue> {
-        self.each.get(which).map(|dialogue| &**dialogue)
-    }
-
     /// That in which the next part of ours would be: of the two the one where our turn goes on, or is the next. Where
     /// the peer began, we answer.
     #[inline(always)]
@@ -49,6 +44,7 @@ impl Dialogues {
         }
     }
 
+    /// `which`: a `Whose`.
     #[inline(always)]
     pub(in super::super) fn of(&self, which: usize) -> &Dialogue {
         let [begun_here, begun_there] = &self.each;

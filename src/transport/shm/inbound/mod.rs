@@ -151,8 +151,8 @@ impl Inbound {
             if !matches!(found, Ok(Some(_)))
                 && let Some(place) = self.next_turn()
             {
-                // We have not answered the turn before. If this one is taken already now, it comes before its receive,
-                // and what we say to it would be taken for one of several in a row.
+                // The program has not answered the turn before, nor posted the receive for this one. What it says to
+                // both would be taken for several in a row.
                 if self.heard.turns() != turns {
                     break;
                 }

@@ -98,9 +98,11 @@ impl Outbound {
         let was_large = self.lane.is_large();
         // A job of many that all send each other much does not fill the file system with rooms.
         let with_room = !was_large && shared::is_half_free(&self.path);
-        let room = if with_room { lane::HAS_ROOM } else { 0 };
-        let grown = self.grow_lane(file.as_fd(), room);
-        let earlier = grown.or_else(|_| self.grow_lane(file.as_fd(), 0))?;
+        let grown = with_room.then(|| self.grow_lane(file.as_fd(), lane::HAS_ROOM));
+        let earlier = match grown {
+            Some(Ok(earlier)) => earlier,
+            _ => self.grow_lane(file.as_fd(), 0)?,
+        };
         if !was_large {
             // Nobody uses it before our last record in the small ring is read. A file system that cannot release
             // memory keeps what an earlier sender left there.
