@@ -51,6 +51,11 @@ impl Outbound {
         self.has_read(self.requested())
     }
 
+    /// Whether the peer has read our records in the ring, except answers.
+    pub(super) fn is_ring_read(&self) -> bool {
+        self.lane.seen().load(Ordering::Relaxed) >= self.ordered_until
+    }
+
     /// Whether an access may overtake what the peer has not read.
     pub(super) fn may_pass(&self, access: Access) -> bool {
         self.may_go_ahead() || access == Access::Read && self.has_left_reads_only()

@@ -233,8 +233,7 @@ impl Outbound {
         if self.room_wait.has_next_offered() {
             return false;
         }
-        let is_alone = !around.followed && self.may_answer(polls);
-        if is_alone && self.has_room_for_turn(len, MAX_BODY) {
+        if !around.followed && self.is_ring_read() && self.has_room_for_turn(len, MAX_BODY) {
             // It would be a turn in any case.
             let speed = self.dialogue_speed();
             let crosses = len > WORTH_BOTH && (around.crossing || self.says_long_elsewhere());
@@ -253,6 +252,7 @@ impl Outbound {
             return false;
         }
         // Longer ones are quicker so only if there are several in a row, which none of the peer's cross.
+        let is_alone = !around.followed && self.may_answer(polls);
         if len > WORTH_BOTH && (is_alone || self.choice.trials_of_crossing.is_due()) {
             return false;
         }

@@ -90,8 +90,6 @@ pub(super) struct Outbound {
     pushed_at: u64,
     /// There was no poll between the last two pushes of messages.
     several_in_a_row: bool,
-    /// How often our endpoint had been polled at the last push of a long message's first part.
-    first_at: u64,
     pub(super) room_wish: RoomWish,
 }
 
@@ -160,7 +158,6 @@ impl Outbound {
             idle_since: None,
             pushed_at: u64::MAX,
             several_in_a_row: false,
-            first_at: u64::MAX,
             room_wish: RoomWish::default(),
         })
     }
@@ -192,8 +189,8 @@ impl Outbound {
         let len = body.len();
         let is_said = match header.packet {
             // A long message is sent in parts because it is one that may be said (`is_sooner_sent`), whatever was
-            // pushed before it, unless that was such a message: of several in a row one is a turn.
-            Packet::First => core::mem::replace(&mut self.first_at, polls) != polls,
+            // pushed before it. Behind records a turn would be read in a poll of its own.
+            Packet::First => self.is_ring_read(),
             _ if is_rest => self.is_speaking(),
             _ => !self.several_in_a_row && is_said(header),
         };

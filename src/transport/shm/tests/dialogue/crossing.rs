@@ -87,9 +87,10 @@ fn long_messages_that_cross_are_turns_only_where_those_are_quick() {
     }
 }
 
-/// Of one that has the turn in both dialogues the first is a turn, and the other dialogue is left for another time.
+/// Whoever has the turn in both dialogues speaks in both, before the peer has answered, but not behind what went through
+/// the ring.
 #[test]
-fn of_several_long_messages_in_a_row_one_is_a_turn() {
+fn long_messages_are_turns_while_the_ring_is_read() {
     let mut pair = Pair::meet();
     pair.enlarge();
     for who in [0, 1, 0, 1] {
@@ -100,11 +101,25 @@ fn of_several_long_messages_in_a_row_one_is_a_turn() {
             pair.read_all(who);
             pair.poll(who, 1);
         }
+        // As if none had been timed.
+        let speed = pair.out(who).lane.dialogue_speed();
+        speed.store(SpeedClass::Unknown as u64, Ordering::Relaxed);
         let turns = pair.turns(who);
-        for _ in 0..3 {
-            pair.push_message(who, 2 * MAX_BODY);
+        let in_ring_first = who == 1;
+        if in_ring_first {
+            let offer = pair.push_packet(who, Header::new(Packet::Rendezvous, 7), Vec::new());
+            assert_eq!(offer, Push::Done);
         }
-        assert_eq!(pair.turns(who), turns + 1);
+        let mut said = 0;
+        for before in 0..3 {
+            let is_turn = !in_ring_first && before < 2;
+            let to = pair.to[who];
+            let is_sent = pair.ends[who].is_sooner_sent(to, LONGEST_TURN, Around::default());
+            assert_eq!(is_sent, is_turn, "which would be too long for the ring");
+            pair.push_message(who, 2 * MAX_BODY);
+            said += u64::from(is_turn);
+            assert_eq!(pair.turns(who), turns + said);
+        }
         pair.read_all(1 - who);
     }
 }
