@@ -289,13 +289,8 @@ impl Dialogue {
     /// behind it.
     #[inline(always)]
     fn place(&self, here: *mut u8, part: usize, len: usize, unit: usize) -> Option<*mut u8> {
-        if len <= BESIDE_HEADER {
-            // SAFETY: within the first of the lines.
-            return Some(unsafe { here.add(BODY_AT) });
-        }
-        if len <= SHORT && part == 0 {
-            // SAFETY: within the lines.
-            return Some(unsafe { self.lines.as_ptr().add(LINE) });
+        if let Some(place) = place_in_lines(here, part, len) {
+            return Some(place);
         }
         let room = self.room().filter(|_| is_in_room(unit, len))?;
         // SAFETY: within the room.
@@ -354,18 +349,34 @@ impl Dialogue {
         // SAFETY: as many bytes are there; it is this side's turn, so only a peer that breaks the protocol uses them
         // meanwhile.
         fill(unsafe { core::slice::from_raw_parts_mut(place, len) });
-        let words = (HEADER_AT..).step_by(8).zip(header);
-        // Word by word: the compiler would put an array on the stack by words and take it off by vectors, for which a
-        // processor waits.
-        // SAFETY: the header lies in the lines, aligned.
-        words.for_each(|(at, word)| unsafe { word_at(here.add(at)).store(word, Ordering::Relaxed) });
-        // SYNC POINT turn: release.
-        word_at(here).store(word, Ordering::Release);
+        // SAFETY: the lines of a part begin there.
+        unsafe { write_first_line(here, header, word) };
         if is_long {
             self.filled(unit, len, goes_on);
         }
         self.pass(goes_on);
         Some(goes_on)
+    }
+
+    /// The same for the only part of a turn, if the lines have room for its body. Most turns are such.
+    #[inline(always)]
+    fn say_briefly(
+        &self,
+        header: [u64; 4],
+        len: usize,
+        (number, position): (u64, u64),
+        fill: impl FnOnce(&mut [u8]),
+    ) -> Option<()> {
+        let here = self.lines.as_ptr();
+        let place = place_in_lines(here, 0, len)?;
+        let word = words::word(self.next(number, position), len, 0, false);
+        // SAFETY: as in `say`.
+        unsafe {
+            fill(core::slice::from_raw_parts_mut(place, len));
+            write_first_line(here, header, word);
+        }
+        self.turn.store(self.turn() + 1, Ordering::Relaxed);
+        Some(())
     }
 
     /// Whether this is not the last packet of its message, write or answer.
@@ -433,6 +444,31 @@ impl Dialogue {
     pub(super) fn has_lines(&self) -> bool {
         self.has_lines.load(Ordering::Relaxed)
     }
+}
+
+/// Where the body of a part goes, or is, that has room in the lines from `here` on. A part after the first has one line.
+#[inline(always)]
+fn place_in_lines(here: *mut u8, part: usize, len: usize) -> Option<*mut u8> {
+    match len {
+        0..=BESIDE_HEADER => Some(here.wrapping_add(BODY_AT)),
+        0..=SHORT if part == 0 => Some(here.wrapping_add(LINE)),
+        _ => None,
+    }
+}
+
+/// Ends the writing of a part: the other side takes it now.
+///
+/// # Safety
+/// Its lines begin here.
+#[inline(always)]
+unsafe fn write_first_line(here: *mut u8, header: [u64; 4], word: u64) {
+    let words = (HEADER_AT..).step_by(8).zip(header);
+    // Word by word: the compiler would put an array on the stack by words and take it off by vectors, for which a
+    // processor waits.
+    // SAFETY: the header lies in the lines, aligned.
+    words.for_each(|(at, word)| unsafe { word_at(here.add(at)).store(word, Ordering::Relaxed) });
+    // SYNC POINT turn: release.
+    word_at(here).store(word, Ordering::Release);
 }
 
 /// How many bytes of a write follow this packet of it.

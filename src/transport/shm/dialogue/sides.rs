@@ -9,7 +9,7 @@ use super::super::fill;
 use super::super::inbound::Inbound;
 use super::super::outbound::{Outbound, Written};
 use super::said::Where;
-use super::{Dialogue, LONGEST_TURN};
+use super::{Dialogue, LONGEST_TURN, SHORT, behind_write};
 use crate::engine::port::Sink;
 use crate::engine::wire::{self, Packet};
 use core::sync::atomic::Ordering;
@@ -82,11 +82,30 @@ pub(in super::super) fn is_said(header: &wire::Header) -> bool {
     }
 }
 
+/// Whether it is all of its message, write or answer.
+#[inline(always)]
+fn is_whole(header: &wire::Header) -> bool {
+    match header.packet {
+        Packet::First | Packet::Segment => false,
+        Packet::Reply => header.total == 0 && header.data == 0,
+        Packet::Write => behind_write(header.words()) == 0,
+        _ => true,
+    }
+}
+
 /// Whether it is one of several packets with bytes that were read. As only a brief packet asks for them, their lines
 /// are all with the other side's processor.
 #[inline(always)]
 fn is_answer_in_parts([first, _, behind, at]: [u64; 4]) -> bool {
     first as u8 == Packet::Reply as u8 && (behind > 0 || at > 0)
+}
+
+impl Dialogue {
+    /// Whether such a packet would be all of a turn, and fits the lines.
+    #[inline(always)]
+    pub(in super::super) fn is_brief(&self, header: &wire::Header, len: usize) -> bool {
+        len <= SHORT && self.part() == 0 && is_whole(header)
+    }
 }
 
 impl Outbound {
@@ -161,6 +180,39 @@ impl Outbound {
             self.lane.saying().store(took, Ordering::Relaxed);
         }
         self.said.add_part(which, part, position, goes_on);
+        self.producer.behind_a_turn();
+        self.announce()
+    }
+
+    /// The same for a packet that `is_brief` there.
+    ///
+    /// # Safety
+    /// The bytes of the body are readable.
+    #[inline(never)]
+    pub(in super::super) unsafe fn say_briefly(
+        &mut self,
+        which: usize,
+        first: u64,
+        second: u64,
+        third: u64,
+        fourth: u64,
+        body: *const [u8],
+    ) -> Written {
+        let (from, len, position) = (body.cast::<u8>(), body.len(), self.producer.position());
+        let Some(dialogues) = &self.dialogues else {
+            return Written::Gone;
+        };
+        let header = [first, second, third, fourth];
+        let said = dialogues
+            .of(which)
+            .say_briefly(header, len, (self.said.turns(), position), |room| {
+                // SAFETY: the caller's promise. No memory that may be sent is the dialogue's.
+                unsafe { core::ptr::copy_nonoverlapping(from, room.as_mut_ptr(), room.len()) }
+            });
+        if said.is_none() {
+            return Written::Full;
+        }
+        self.said.add_part(which, 0, position, false);
         self.producer.behind_a_turn();
         self.announce()
     }

@@ -198,14 +198,21 @@ impl Outbound {
             let which = dialogues.next();
             let dialogue = dialogues.of(which);
             let (may_say, lacks_room) = (dialogue.may_say(len), dialogue.lacks_room_for(room_needed(header, len)));
+            let is_brief = dialogue.is_brief(header, len);
             if lacks_room {
                 self.wish_for_room();
             }
             if may_say && let Some(from) = fill::in_one_piece(&body, len) {
                 let [first, second, third, fourth] = header.words();
                 let body = core::ptr::slice_from_raw_parts(from, len);
+                // Two copies of the code, as that for what is all of a turn and short is a third as long.
                 // SAFETY: that is where the body lies.
-                return unsafe { self.say(which, first, second, third, fourth, body) };
+                return unsafe {
+                    match is_brief {
+                        true => self.say_briefly(which, first, second, third, fourth, body),
+                        false => self.say(which, first, second, third, fourth, body),
+                    }
+                };
             }
             self.heed_wish_for_room();
         }
