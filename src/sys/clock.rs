@@ -19,6 +19,17 @@ fn milliseconds(clock: libc::clockid_t) -> u64 {
         .saturating_add(now.tv_nsec as u64 / 1_000_000)
 }
 
+/// A counter of the processor's that is read within some 10 ns, and goes up 2 to 4 times in a nanosecond. Those of two
+/// processors may differ. None where there is no such counter.
+#[inline(always)]
+pub fn ticks() -> Option<u64> {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: all processors of this kind have the instruction.
+    return Some(unsafe { core::arch::x86_64::_rdtsc() });
+    #[cfg(not(target_arch = "x86_64"))]
+    None
+}
+
 /// Seconds since 1970, by the clock of time(2), which runs some milliseconds behind CLOCK_REALTIME: a program that
 /// compares a log line with its own time() must not find it in the future.
 pub fn wall_seconds() -> u64 {

@@ -17,23 +17,25 @@
 //! A message, a write or an answer of several packets is a turn of several parts, each in lines of its own, so that one
 //! is read while the next is written. Only with the last the next turn is the reader's.
 //!
-//! - `sides`: what a sender says and a receiver hears; `said`: what of it the receiver has not read; `room`: how memory
-//!   for long turns comes to be; `places`: where in it a long body goes, so that its writer's processor has the lines;
-//!   `words`: what the word of a part tells.
+//! - `sides`: what a sender says and a receiver hears; `said`: what of it the receiver has not read; `silence`: when an
+//!   answer is looked for; `lines`: where word, header and body of a part are; `words`: what the word tells.
+//! - For long turns, `room`: how memory for them comes to be; `places`: where in it a body goes, so that its writer's
+//!   processor has the lines.
 //!
 //! This file is what the two sides share of one dialogue. Opened by `Inbox::add` and `Inbound::open_dialogues`. Of the
 //! engine's headers it knows which are the parts of one message, write or answer.
 
 #[cfg(test)]
 mod forge;
+mod lines;
 mod places;
 mod room;
 mod said;
 mod sides;
+mod silence;
 mod words;
 
-use super::lane::{DIALOGUE_BYTES, Lane, LargeMap};
-use super::ring::LINE;
+use super::lane::{Lane, LargeMap};
 use crate::engine::wire::{Packet, flag};
 use crate::sys::shared::FileMap;
 use core::ops::Range;
@@ -41,24 +43,20 @@ use core::ptr::NonNull;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 #[cfg(test)]
 pub(super) use forge::word;
+use lines::{BESIDE_HEADER, HEADER_AT, SHORT, line_of, place_in_lines, word_at, write_first_line};
+pub(super) use lines::{ROOM, clear_room};
 use places::Places;
 pub(super) use room::{RoomWish, room_needed};
 pub(super) use said::{Heard, Said, SaidPart, Where};
 #[cfg(test)]
 pub(super) use sides::Whose;
 pub(super) use sides::{Dialogues, is_said};
+use silence::Silence;
 use std::sync::{Arc, OnceLock};
 #[cfg(test)]
 pub(super) use words::SECOND_UNIT;
 use words::{len_of, unit_of, which_of};
 
-const HEADER_AT: usize = 8;
-/// A body that fits follows the header at once. Longer ones begin with the second line, as the other side looks at the
-/// first meanwhile, which is therefore written at once, at the end.
-const BODY_AT: usize = HEADER_AT + 32;
-const BESIDE_HEADER: usize = LINE - BODY_AT;
-/// The longest body that fits the lines. Longer ones lie behind the large ring.
-const SHORT: usize = DIALOGUE_BYTES - LINE;
 /// The longest body: that of a write.
 pub(super) const LONGEST: usize = super::config::MAX_WRITE;
 const _: () = assert!(LONGEST <= words::MOST);
@@ -70,11 +68,6 @@ pub(super) const LONGEST_TURN: usize = UNITS * UNIT;
 const UNIT: usize = super::config::MAX_BODY;
 const UNITS: usize = PARTS;
 const _: () = assert!(2 * LONGEST <= LONGEST_TURN);
-/// Behind the long bodies are the lines of the parts after the first, not side by side, as some processors fetch two at
-/// a time.
-const STEP: usize = 2 * LINE;
-/// What is behind the large ring, in whole pages.
-pub(super) const ROOM: usize = (LONGEST_TURN + PARTS * STEP).next_multiple_of(4096);
 const FIRST: u8 = Packet::First as u8;
 const SEGMENT: u8 = Packet::Segment as u8;
 const REPLY: u8 = Packet::Reply as u8;
@@ -104,6 +97,7 @@ pub(super) struct Dialogue {
     /// Bytes of our message that are still to come in this turn.
     left: AtomicU64,
     places: Places,
+    pub(super) silence: Silence,
     /// Whether the odd turns are this side's.
     first: bool,
 }
@@ -129,6 +123,7 @@ impl Dialogue {
             has_lines: AtomicBool::new(false),
             left: AtomicU64::new(0),
             places: Places::default(),
+            silence: Silence::default(),
             first,
         }
     }
@@ -446,31 +441,6 @@ impl Dialogue {
     }
 }
 
-/// Where the body of a part goes, or is, that has room in the lines from `here` on. A part after the first has one line.
-#[inline(always)]
-fn place_in_lines(here: *mut u8, part: usize, len: usize) -> Option<*mut u8> {
-    match len {
-        0..=BESIDE_HEADER => Some(here.wrapping_add(BODY_AT)),
-        0..=SHORT if part == 0 => Some(here.wrapping_add(LINE)),
-        _ => None,
-    }
-}
-
-/// Ends the writing of a part: the other side takes it now.
-///
-/// # Safety
-/// Its lines begin here.
-#[inline(always)]
-unsafe fn write_first_line(here: *mut u8, header: [u64; 4], word: u64) {
-    let words = (HEADER_AT..).step_by(8).zip(header);
-    // Word by word: the compiler would put an array on the stack by words and take it off by vectors, for which a
-    // processor waits.
-    // SAFETY: the header lies in the lines, aligned.
-    words.for_each(|(at, word)| unsafe { word_at(here.add(at)).store(word, Ordering::Relaxed) });
-    // SYNC POINT turn: release.
-    word_at(here).store(word, Ordering::Release);
-}
-
 /// How many bytes of a write follow this packet of it.
 #[inline(always)]
 fn behind_write([first, _, _, total]: [u64; 4]) -> u64 {
@@ -485,30 +455,4 @@ fn units(len: usize) -> usize {
 
 fn is_in_room(unit: usize, len: usize) -> bool {
     len <= LONGEST && unit * UNIT + len <= LONGEST_TURN
-}
-
-/// A word of the lines of a part: the first, or one of the header.
-#[inline(always)]
-fn word_at<'a>(at: *mut u8) -> &'a AtomicU64 {
-    // SAFETY: aligned and mapped. The first is only used atomically; the header is this side's while it is written.
-    unsafe { &*at.cast::<AtomicU64>() }
-}
-
-/// The line of a part after the first.
-///
-/// # Safety
-/// The room is a dialogue's, and has lines for so many parts.
-unsafe fn line_of(room: NonNull<u8>, part: usize) -> *mut u8 {
-    // SAFETY: the caller's promise.
-    unsafe { room.as_ptr().add(LONGEST_TURN + part * STEP) }
-}
-
-/// Before the room of a lane is used: no part is there.
-pub(super) fn clear_room(lane: &Lane) {
-    let Some(room) = lane.dialogue_room() else { return };
-    for part in 1..PARTS {
-        // SAFETY: there are as many parts. Their words are aligned, and only used atomically.
-        let word = unsafe { &*line_of(room, part).cast::<AtomicU64>() };
-        word.store(0, Ordering::Relaxed);
-    }
 }

@@ -179,6 +179,9 @@ impl Outbound {
             let took = copy_speed::per_byte(len, started.elapsed());
             self.lane.saying().store(took, Ordering::Relaxed);
         }
+        if !goes_on {
+            dialogue.silence.begin();
+        }
         self.said.add_part(which, part, position, goes_on);
         self.producer.behind_a_turn();
         self.announce()
@@ -212,6 +215,7 @@ impl Outbound {
         if said.is_none() {
             return Written::Full;
         }
+        dialogues.of(which).silence.begin();
         self.said.add_part(which, 0, position, false);
         self.producer.behind_a_turn();
         self.announce()
@@ -237,6 +241,7 @@ impl Inbound {
         let Some((words, body, goes_on)) = dialogue.hear() else {
             return Delivery::Broken;
         };
+        dialogue.silence.end();
         let started = self.speeds.start_turn(body.len());
         let header = wire::Header::from_words(words);
         let take = |header| sink.take_message(self.peer, &header, body) || sink.take(self.peer, &header, body);

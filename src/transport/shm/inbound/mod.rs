@@ -327,6 +327,9 @@ impl Inbound {
         let (number, position) = (self.heard.turns(), self.consumer.position());
         let is_next = |dialogue: &Dialogue| dialogue.is_next(number, position);
         let [expected, other] = &self.dialogues;
+        if expected.silence.is_too_soon() {
+            return false;
+        }
         is_next(expected) || (looks_at_both || expected.is_ours()) && is_next(other)
     }
 
