@@ -1,8 +1,12 @@
 /* What the machine itself can do, measured beside the library: no library can be faster. */
+#define _GNU_SOURCE
 #include "bench.h"
+#include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
 
 #define LONGEST (16 << 20)
 #define RECORDS 256 /* of the bare ring */
@@ -16,6 +20,7 @@ struct lines {
 	_Alignas(128) _Atomic uint64_t ping;
 	_Alignas(128) _Atomic uint64_t pong;
 	_Alignas(128) _Atomic uint64_t read;
+	_Alignas(128) _Atomic uint64_t child, address, may_copy; /* what the kernel copies from, and whether it may */
 	_Alignas(128) struct record ring[RECORDS];
 };
 
@@ -85,6 +90,36 @@ static double copy(struct side *me, size_t size, long count)
 	return now() - start;
 }
 
+/* One call of the kernel that copies out of the other process, which is idle. */
+static double by_kernel(struct side *me, size_t size, long count)
+{
+	if (me->rank != 0)
+		return 0;
+	struct iovec here = { to, size }, there = { (void *)(uintptr_t)lines->address, size };
+	double start = now();
+	for (long i = 0; i < count; i++)
+		if (process_vm_readv((pid_t)lines->child, &here, 1, &there, 1, 0) != (ssize_t)size)
+			die("process_vm_readv", errno);
+	return now() - start;
+}
+
+/* Whether the kernel may copy so here: where it may not, there is no such floor. Both processes say the same. */
+static int kernel_copies(struct side *me)
+{
+	struct iovec here = { to, 8 }, there = { from, 8 };
+
+	if (me->rank == 1) {
+		lines->address = (uintptr_t)from;
+		lines->child = (uint64_t)getpid();
+	}
+	barrier(me);
+	there.iov_base = (void *)(uintptr_t)lines->address;
+	if (me->rank == 0)
+		lines->may_copy = process_vm_readv((pid_t)lines->child, &here, 1, &there, 1, 0) == 8;
+	barrier(me);
+	return lines->may_copy != 0;
+}
+
 /* The least of some tries: in any one a process may have lost its core. */
 double line_now(struct side *me, const struct settings *with)
 {
@@ -102,7 +137,7 @@ double line_now(struct side *me, const struct settings *with)
 void floors(struct side *me, const struct settings *with, void *shared)
 {
 	lines = shared;
-	if (!wanted(with, "floor-line") && !wanted(with, "floor-ring") && !wanted(with, "floor-memcpy"))
+	if (!wanted(with, "floor-line") && !wanted(with, "floor-ring") && !wanted(with, "floor-memcpy") && !wanted(with, "floor-kernel"))
 		return;
 	from = aligned_alloc(4096, LONGEST);
 	to = aligned_alloc(4096, LONGEST);
@@ -114,6 +149,9 @@ void floors(struct side *me, const struct settings *with, void *shared)
 	report(me, with, "floor-ring", 8, MILLIONS_PER_SECOND, ring);
 	for (size_t size = 4096; size <= LONGEST; size *= 4)
 		report(me, with, "floor-memcpy", size, NANOSECONDS, copy);
+	if (wanted(with, "floor-kernel") && kernel_copies(me))
+		for (size_t size = 4096; size <= LONGEST; size *= 4)
+			report(me, with, "floor-kernel", size, NANOSECONDS, by_kernel);
 	free(from);
 	free(to);
 }

@@ -56,15 +56,21 @@ class Cells:
     def __init__(self, rows):
         self.by, self.reasons, self.units, self.moved = {}, {}, {}, 0
         self.floors = {}  # (provider, size): memcpy, in ns
+        self.kernel = {}  # (provider, place, size): one copy by the kernel out of another process, in ns
         self.rings = {}  # (provider, place): messages of 8 bytes through a bare ring, in M/s
         for row in rows:
             key = (row.provider, row.work, row.size)
             if row.work == "floor-memcpy" and row.best is not None:
                 self.floors.setdefault((row.provider, row.size), []).append(row.best)
                 continue
-            if row.work == "floor-ring" and row.median is not None:
-                if place_of(row.before) == place_of(row.after):
-                    self.rings.setdefault((row.provider, place_of(row.before)), []).append(row.median)
+            if row.work in ("floor-ring", "floor-kernel") and row.median is not None:
+                place = place_of(row.before)
+                if place != place_of(row.after):
+                    continue
+                if row.work == "floor-ring":
+                    self.rings.setdefault((row.provider, place), []).append(row.median)
+                else:
+                    self.kernel.setdefault((row.provider, place, row.size), []).append(row.median)
                 continue
             self.units.setdefault(key, row.unit) if row.median is not None else None
             if row.median is None:
@@ -109,12 +115,23 @@ class Cells:
         return ratio, None, None
 
     def copy_floor(self, provider, size):
-        """What one memcpy of so many bytes takes, in ns, between the measured sizes as well."""
-        points = sorted((s, min(v)) for (p, s), v in self.floors.items() if p == provider)
-        for (s0, v0), (s1, v1) in zip(points, points[1:]):
-            if s0 <= size <= s1:
-                return v0 + (v1 - v0) * (size - s0) / (s1 - s0)
-        return None
+        """What one memcpy of so many bytes takes, in ns."""
+        return between(((s, min(v)) for (p, s), v in self.floors.items() if p == provider), size)
+
+    def is_one_kernel_copy(self, key, place, side, times):
+        """Whether this side is within so many times of bare copies by the kernel, so that no library that has the kernel
+        copy can be so much quicker. Not where memory is shared or data just written, of which that says nothing."""
+        provider, work, size = key
+        if work.endswith("-shared") or "fresh" in work:
+            return False
+        points = ((s, statistics.median(v)) for (p, at, s), v in self.kernel.items() if (p, at) == (provider, place))
+        copy, value = between(points, size), self.value(key, place, side)
+        if not copy or not value:
+            return False
+        if self.units[key] == "ns":
+            return value < copy * times
+        both = 2 if "both" in work else 1
+        return self.units[key] == "GB/s" and value * times > both * size / copy
 
     def floor(self, key, place):
         """The least that the machine could take: a cache line, a copy, or for 8 bytes a second a bare ring."""
@@ -130,6 +147,15 @@ class Cells:
         line = None if work.endswith("-shared") and work.startswith(("rma", "fetch", "compare")) else self.line(key, place)
         both = [v for v in (line, copy) if v]
         return max(both) if both else None
+
+
+def between(points, size):
+    """The value at a size between two of the (size, value) points; None outside of them."""
+    points = sorted(points)
+    for (s0, v0), (s1, v1) in zip(points, points[1:]):
+        if s0 <= size <= s1:
+            return v0 + (v1 - v0) * (size - s0) / (s1 - s0)
+    return None
 
 
 def in_bytes(work):
