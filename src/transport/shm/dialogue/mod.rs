@@ -323,21 +323,21 @@ impl Dialogue {
 
     /// Writes the next part, which this side `may_say`. `at`: how many turns it has had, and the position of the ring
     /// that goes the same way. `fill` puts the body in its place. Says whether the turn goes on; None if there is no
-    /// room.
+    /// room. `BRIEF`: the part `is_brief`, as most are, so the compiler leaves out what is for the others.
     #[inline(always)]
-    fn say(
+    fn say<const BRIEF: bool>(
         &self,
         header: [u64; 4],
         len: usize,
         (number, position): (u64, u64),
         fill: impl FnOnce(&mut [u8]),
     ) -> Option<bool> {
-        let (here, part) = (self.here(), self.part());
-        let is_long = len > SHORT || part > 0;
+        let (here, part) = (self.here(), if BRIEF { 0 } else { self.part() });
+        let is_long = !BRIEF && (len > SHORT || part > 0);
         let unit = if is_long { self.unit_for(header, len) } else { 0 };
         let place = self.place(here, part, len, unit)?;
         let next_fits = || unit + 2 * units(len) <= UNITS;
-        let goes_on = self.more_follows(header, len) && next_fits() && self.may_go_on();
+        let goes_on = !BRIEF && self.more_follows(header, len) && next_fits() && self.may_go_on();
         // The word is computed first, so that all stores to the first line follow each other: the other side polls it,
         // and would fetch it in between.
         let word = words::word(self.next(number, position), len, unit, goes_on);
@@ -349,29 +349,11 @@ impl Dialogue {
         if is_long {
             self.filled(unit, len, goes_on);
         }
-        self.pass(goes_on);
-        Some(goes_on)
-    }
-
-    /// The same for the only part of a turn, if the lines have room for its body. Most turns are such.
-    #[inline(always)]
-    fn say_briefly(
-        &self,
-        header: [u64; 4],
-        len: usize,
-        (number, position): (u64, u64),
-        fill: impl FnOnce(&mut [u8]),
-    ) -> Option<()> {
-        let here = self.lines.as_ptr();
-        let place = place_in_lines(here, 0, len)?;
-        let word = words::word(self.next(number, position), len, 0, false);
-        // SAFETY: as in `say`.
-        unsafe {
-            fill(core::slice::from_raw_parts_mut(place, len));
-            write_first_line(here, header, word);
+        match BRIEF {
+            true => self.end_turn(),
+            false => self.pass(goes_on),
         }
-        self.turn.store(self.turn() + 1, Ordering::Relaxed);
-        Some(())
+        Some(goes_on)
     }
 
     /// Whether this is not the last packet of its message, write or answer.
@@ -416,6 +398,11 @@ impl Dialogue {
         if goes_on || self.part() > 0 {
             return self.pass_part(goes_on);
         }
+        self.end_turn();
+    }
+
+    #[inline(always)]
+    fn end_turn(&self) {
         self.turn.store(self.turn() + 1, Ordering::Relaxed);
     }
 
@@ -431,7 +418,7 @@ impl Dialogue {
         self.here.store(here, Ordering::Relaxed);
         if part == 0 {
             self.has_lines.store(!self.is_ours(), Ordering::Relaxed);
-            self.turn.store(self.turn() + 1, Ordering::Relaxed);
+            self.end_turn();
         }
     }
 

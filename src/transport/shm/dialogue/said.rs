@@ -63,9 +63,9 @@ impl Heard {
         self.count.0
     }
 
-    #[inline(always)]
     /// Says whether the next turn is expected in the other dialogue now: where both speak at the same time, the turns
     /// change between the two, so the next is where the last but one was.
+    #[inline(always)]
     pub(super) fn add_part(&mut self, place: Where, goes_on: bool) -> bool {
         self.count.add_part(goes_on);
         if goes_on {

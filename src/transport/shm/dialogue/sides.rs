@@ -140,13 +140,13 @@ impl Outbound {
         self.dialogues.as_ref().is_some_and(Dialogues::is_open)
     }
 
-    /// Writes the next part of a turn, in the dialogue that is the `next`. Is given words and an address, so that on the way to the ring neither
-    /// header nor body need be in memory.
+    /// Writes the next part of a turn, in the dialogue that is the `next`. `BRIEF`: the packet `is_brief` there. Is given
+    /// words and an address, so that on the way to the ring neither header nor body need be in memory.
     ///
     /// # Safety
     /// The bytes of the body are readable.
     #[inline(never)]
-    pub(in super::super) unsafe fn say(
+    pub(in super::super) unsafe fn say<const BRIEF: bool>(
         &mut self,
         which: usize,
         first: u64,
@@ -156,17 +156,19 @@ impl Outbound {
         body: *const [u8],
     ) -> Written {
         let (from, len) = (body.cast::<u8>(), body.len());
-        let started = if len < fill::LONG { None } else { self.start_saying(len) };
+        let is_long = !BRIEF && len >= fill::LONG;
+        let started = if is_long { self.start_saying(len) } else { None };
         let Some(dialogues) = &self.dialogues else {
             return Written::Gone;
         };
         let dialogue = dialogues.of(which);
-        let (part, position) = (dialogue.part(), self.producer.position());
+        let part = if BRIEF { 0 } else { dialogue.part() };
+        let position = self.producer.position();
         let header = [first, second, third, fourth];
-        let said = dialogue.say(header, len, (self.said.turns(), position), |room| {
+        let said = dialogue.say::<BRIEF>(header, len, (self.said.turns(), position), |room| {
             // SAFETY: the caller's promise. No memory that may be sent is the dialogue's.
             unsafe {
-                match len >= fill::LONG && is_answer_in_parts(header) {
+                match is_long && is_answer_in_parts(header) {
                     true => fill::copy_asking_ahead(from, room),
                     false => core::ptr::copy_nonoverlapping(from, room.as_mut_ptr(), room.len()),
                 }
@@ -183,40 +185,6 @@ impl Outbound {
             dialogue.silence.begin();
         }
         self.said.add_part(which, part, position, goes_on);
-        self.producer.behind_a_turn();
-        self.announce()
-    }
-
-    /// The same for a packet that `is_brief` there.
-    ///
-    /// # Safety
-    /// The bytes of the body are readable.
-    #[inline(never)]
-    pub(in super::super) unsafe fn say_briefly(
-        &mut self,
-        which: usize,
-        first: u64,
-        second: u64,
-        third: u64,
-        fourth: u64,
-        body: *const [u8],
-    ) -> Written {
-        let (from, len, position) = (body.cast::<u8>(), body.len(), self.producer.position());
-        let Some(dialogues) = &self.dialogues else {
-            return Written::Gone;
-        };
-        let header = [first, second, third, fourth];
-        let said = dialogues
-            .of(which)
-            .say_briefly(header, len, (self.said.turns(), position), |room| {
-                // SAFETY: the caller's promise. No memory that may be sent is the dialogue's.
-                unsafe { core::ptr::copy_nonoverlapping(from, room.as_mut_ptr(), room.len()) }
-            });
-        if said.is_none() {
-            return Written::Full;
-        }
-        dialogues.of(which).silence.begin();
-        self.said.add_part(which, 0, position, false);
         self.producer.behind_a_turn();
         self.announce()
     }

@@ -209,8 +209,8 @@ impl Outbound {
                 // SAFETY: that is where the body lies.
                 return unsafe {
                     match is_brief {
-                        true => self.say_briefly(which, first, second, third, fourth, body),
-                        false => self.say(which, first, second, third, fourth, body),
+                        true => self.say::<true>(which, first, second, third, fourth, body),
+                        false => self.say::<false>(which, first, second, third, fourth, body),
                     }
                 };
             }
