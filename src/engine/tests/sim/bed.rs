@@ -275,14 +275,12 @@ impl<T: Connected> Bed<T> {
         let mut world = self.world.borrow_mut();
         let number = world.peeks.len();
         world.peeks.push((node, peek, recv));
-        // Before it, since what comes meanwhile is for the next peek.
-        let place = world.log.len();
-        world.log.push(Event::Peek { peek: number });
         drop(world);
         let Node { engine, reporter, .. } = self.node(node);
         let result = engine.peek(peek, &recv, reporter);
-        if result.is_err() {
-            self.world.borrow_mut().log[place] = Event::Peek { peek: usize::MAX };
+        // After it, since it finds what has come meanwhile.
+        if result.is_ok() {
+            self.world.borrow_mut().log.push(Event::Peek { peek: number });
         }
         result
     }

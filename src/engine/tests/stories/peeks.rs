@@ -189,21 +189,27 @@ fn looking_says_what_is_there_and_leaves_it() {
     }
 }
 
+/// Behind more than one poll takes, of which the program hears.
 #[test]
-fn looking_alone_drives_an_endpoint() {
+fn looking_alone_finds_what_has_come() {
+    const BEFORE: usize = 100;
     for peek in [Peek::Only, Peek::Claim, Peek::Discard] {
-        let mut bed = bed();
+        let mut bed = Bed::new(2, 1, Manner::default(), Config::default());
         let recv = Recv {
             context: PEEK,
             ..tagged(5)
         };
+        for _ in 0..BEFORE {
+            bed.recv(1, &[8], tagged(4));
+            bed.send(letter(0, 1, 4, 8)).unwrap();
+        }
         bed.send(letter(0, 1, 5, 50)).unwrap();
         bed.world.borrow_mut().now += 1;
         bed.peek(1, peek, recv).unwrap();
-        bed.peek(1, peek, recv).unwrap();
         let ends = bed.ends(1);
-        let seen: Vec<_> = ends.iter().map(|end| (end.failure.map(|f| f.error), end.len)).collect();
-        assert_eq!(seen, [(Some(Error::NoMessage), 0), (None, 50)], "{peek:?}");
+        let [before @ .., found] = &*ends else { panic!("no end") };
+        assert_eq!(before.len(), BEFORE, "{peek:?}");
+        assert_eq!((found.context, found.failure, found.len), (PEEK, None, 50), "{peek:?}");
     }
 }
 

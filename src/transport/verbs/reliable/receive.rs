@@ -50,7 +50,7 @@ fn place_body<S: Sink>(sink: &mut S, from: PeerId, header: &Header, body: &UserB
 }
 
 impl<D: Device> Reliable<D> {
-    /// Takes what has completed. True: there is nothing more.
+    /// Takes what has completed, up to so many packets. True: there is nothing more.
     pub(super) fn take_completions<S: Sink>(&mut self, sink: &mut S, budget: usize) -> bool {
         while let Some(done) = self.found.pop_front() {
             self.completed(&done, sink);
@@ -66,7 +66,7 @@ impl<D: Device> Reliable<D> {
                 }
             };
             room.iter().take(count).for_each(|done| self.completed(done, sink));
-            came += count;
+            came += room.iter().take(count).filter(|done| done.id & RECEIVE != 0).count();
             if count < BATCH {
                 return true;
             }
