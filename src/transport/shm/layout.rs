@@ -13,7 +13,7 @@
 //! | access marks | a line, written around each direct access to the owner's memory | the claimer |
 //! | lanes (`lane`) | 2 KiB: a control block and a small ring | the claimer |
 //! | large rings (`lane`) | 64 KiB, and 132 of room for a dialogue while half is free | the sender, when the small ring is too small |
-//! | wide rings (`lane`) | 512 KiB | the sender, when the large ring is full time and again |
+//! | wide rings (`lane`) | 2 MiB | the sender, when the large ring is full time and again |
 //!
 //! The owner maps all but the larger rings at once, which costs addresses only; a sender maps the pages of its own. The
 //! memory of a lane and its rings is released when the sender is gone; that of marks, states and bells is kept, as
@@ -36,7 +36,7 @@ use std::sync::Arc;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"lfab-shm");
 /// To be raised with every change of the layout here, in `lane` or `ring`.
-const LAYOUT: u64 = 23;
+const LAYOUT: u64 = 24;
 /// The version of the layout, and of what engines say to each other.
 const VERSION: u64 = LAYOUT << 16 | wire::VERSION as u64;
 
@@ -45,7 +45,7 @@ pub(super) const MAX_LANES: usize = 1 << 17;
 
 /// A page of the file, behind all others, that only the owner maps: /proc/PID/maps shows by it who the owner is
 /// (`proof`). It is never touched.
-pub(super) const OWNER_AT: u64 = 96 << 30;
+pub(super) const OWNER_AT: u64 = 320 << 30;
 
 // Bytes of the file that are locked: by the owner while it lives, by whoever removes the file, and from `LOCK_LANES` on
 // one for each lane, by its sender.

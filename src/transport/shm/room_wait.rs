@@ -40,6 +40,11 @@ impl RoomWait {
         }
     }
 
+    /// What waited was taken back, so the next that finds no room waits anew, wherever the peer is.
+    pub(super) fn is_over(&mut self) {
+        self.began = None;
+    }
+
     /// Whether there was no room often. Then it is counted anew.
     pub(super) fn is_frequent(&mut self) -> bool {
         let is_frequent = self.times >= OFTEN;
@@ -87,6 +92,17 @@ mod tests {
             }
             assert!(wait.is_frequent());
         }
+    }
+
+    #[test]
+    fn a_ring_is_too_small_if_what_it_lacked_room_for_was_taken_back_often() {
+        let mut wait = RoomWait::default();
+        for _ in 0..OFTEN {
+            assert!(!wait.is_frequent());
+            wait.goes_on(10);
+            wait.is_over();
+        }
+        assert!(wait.is_frequent());
     }
 
     #[test]

@@ -60,7 +60,7 @@ pub(super) const SMALL: Size = Size::of(32);
 pub(super) const LARGE: Size = Size::of(2048);
 /// What the other side takes when it looks next has to lie somewhere: 256 messages of 2 KiB to a receiver that computes
 /// take two looks, and 8 through a large ring. Of the two only the front is used while both sides poll.
-pub(super) const WIDE: Size = Size::of(16384);
+pub(super) const WIDE: Size = Size::of(1 << 16);
 pub(super) const LANE_BYTES: usize = 2048;
 /// A large ring, and the room of the dialogue behind it, if there was plenty of memory.
 pub(super) const LARGE_BYTES: usize = LARGE.bytes() + dialogue::ROOM;

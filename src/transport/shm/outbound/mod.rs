@@ -127,7 +127,7 @@ impl Outbound {
         let (header, file, claimed) = open_and_claim(&path, address, known, own, config)?;
         let (index, lane, mark) = claimed_or_warn(claimed, &path, config)?;
         Ok(Outbound {
-            producer: Producer::default(),
+            producer: Producer::of(lane.rows()),
             fence: header.wants_fence() || !own.in_barrier,
             identity: PeerIdentity::of(&header),
             proof: Proof::default(),

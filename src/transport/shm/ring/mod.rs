@@ -31,7 +31,7 @@
 
 mod record;
 
-use record::{AFTER_TURN, LEN, MOST, MOVED, SKIP, decode, encode, pad};
+use record::{AFTER_TURN, LEN, MOVED, SKIP, decode, encode, pad};
 pub(super) use record::{Broken, CELL, Form, HEADER_AT, LINE, Record, Size, Slot, longest};
 
 /// Memory of a ring, with the orderings that the protocol needs. A release and its acquire have one SYNC POINT name.
@@ -73,23 +73,27 @@ pub(super) struct Producer {
     /// What the control word of the next record has besides: whether a turn of the dialogue comes before it.
     mark: u64,
     /// A bit for each line whose first word may be anything: part of a body, or older than the ring.
-    covered: [u64; MOST as usize / 2 / 64],
+    covered: Box<[u64]>,
 }
 
-impl Default for Producer {
-    fn default() -> Producer {
+/// That of a ring that nobody has used.
+fn all_covered(size: Size) -> Box<[u64]> {
+    vec![!0; size.cells().div_ceil(2 * 64) as usize].into()
+}
+
+impl Producer {
+    /// Of a ring that nobody has used.
+    pub(super) fn of<C: Cells>(ring: &C) -> Producer {
         Producer {
             tail: 0,
             taken: 0,
             outgrown_at: OUTGROWN_AFTER,
             skipped_at: NOWHERE,
             mark: 0,
-            covered: [!0; MOST as usize / 2 / 64],
+            covered: all_covered(ring.size()),
         }
     }
-}
 
-impl Producer {
     /// Room for a body of `len` bytes; None while the ring is full.
     #[inline(always)]
     pub(super) fn reserve<C: Cells>(&mut self, ring: &C, form: Form, len: usize) -> Result<Option<Slot>, Broken> {
@@ -207,7 +211,7 @@ impl Producer {
         self.tail += 1;
         self.outgrown_at = u64::MAX;
         self.skipped_at = NOWHERE;
-        self.covered = [!0; MOST as usize / 2 / 64];
+        self.covered = all_covered(to.size());
     }
 
     /// Whether the ring counts as full only because of its traffic.

@@ -128,7 +128,7 @@ fn check(before: usize, records: &'static [(Form, usize)], grow: Option<usize>) 
             taken: AtomicU64::new(0),
         });
         let mut ring = Part::small(&model);
-        let (mut producer, mut consumer) = (Producer::default(), Consumer::default());
+        let (mut producer, mut consumer) = (Producer::of(&ring), Consumer::default());
         for _ in 0..before {
             send(&ring, &mut producer, 77, HALF_LINE_RECORD);
             assert_eq!(receive(&mut ring, &mut consumer), (77, HALF_LINE_RECORD));
@@ -164,7 +164,7 @@ fn check_turn(before: usize, second: (Form, usize), grow: bool, waits: bool) {
         });
         let turn = Arc::new(AtomicU64::new(0));
         let mut ring = Part::small(&model);
-        let (mut producer, mut consumer) = (Producer::default(), Consumer::default());
+        let (mut producer, mut consumer) = (Producer::of(&ring), Consumer::default());
         for _ in 0..before {
             send(&ring, &mut producer, 77, HALF_LINE_RECORD);
             assert_eq!(receive(&mut ring, &mut consumer), (77, HALF_LINE_RECORD));

@@ -84,7 +84,7 @@ pub(in super::super) struct Size {
 const SMALLEST_FRONT: u64 = 32;
 const LARGEST_FRONT: u64 = 256;
 /// The most cells of a ring.
-pub(super) const MOST: u64 = 16384;
+const MOST: u64 = 1 << 16;
 
 impl Size {
     pub(in super::super) const fn of(cells: u64) -> Size {
@@ -158,7 +158,7 @@ pub(in super::super) const fn longest(cells: u64) -> usize {
     (if bytes < LEN { bytes } else { LEN }) as usize
 }
 
-const _: () = assert!(MOST <= LEN);
+const _: () = assert!(MOST - 1 <= LEN);
 
 /// Room for one record, which the consumer cannot read yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

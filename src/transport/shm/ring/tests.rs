@@ -150,7 +150,7 @@ fn a_record_of_half_a_line_has_room_for_its_header() {
 #[test]
 fn two_brief_records_share_a_line() {
     let ring = Plain::new(LARGE);
-    let (mut producer, mut consumer) = (Producer::default(), Consumer::default());
+    let (mut producer, mut consumer) = (Producer::of(&ring), Consumer::default());
     for form in [
         Form::HalfLine,
         Form::HalfLine,
@@ -178,7 +178,7 @@ fn while_the_consumer_keeps_up_records_stay_in_the_front() {
     ];
     for (form, len, last) in rows {
         let ring = Plain::new(LARGE);
-        let (mut producer, mut consumer) = (Producer::default(), Consumer::default());
+        let (mut producer, mut consumer) = (Producer::of(&ring), Consumer::default());
         producer.stay();
         let ends = (0..1000).map(|_| {
             assert!(put(&ring, &mut producer, form, len));
@@ -194,7 +194,7 @@ fn while_the_consumer_keeps_up_records_stay_in_the_front() {
 fn what_is_not_read_has_the_whole_ring() {
     for (form, len) in [(Form::HalfLine, 8), (Form::OneLine, 8), (Form::Lines, 100)] {
         let ring = Plain::new(LARGE);
-        let mut producer = Producer::default();
+        let mut producer = Producer::of(&ring);
         let fit = (0..).take_while(|_| put(&ring, &mut producer, form, len)).count() as u64;
         assert_eq!(fit, (LARGE - 1) / form.cells(len));
     }
@@ -215,7 +215,7 @@ fn what_a_consumer_leaves_that_stops_has_the_whole_ring() {
         .flat_map(|form| (0..400).map(move |before| (*form, before)))
     {
         let ring = Plain::new(LARGE);
-        let (mut producer, mut consumer) = (Producer::default(), Consumer::default());
+        let (mut producer, mut consumer) = (Producer::of(&ring), Consumer::default());
         producer.stay();
         for _ in 0..before {
             assert!(put(&ring, &mut producer, form, len));
@@ -261,7 +261,7 @@ proptest! {
     #[test]
     fn first_in_first_out(steps in steps()) {
         let small = Plain::new(SMALL);
-        let (mut producer, mut consumer) = (Producer::default(), Consumer::default());
+        let (mut producer, mut consumer) = (Producer::of(&small), Consumer::default());
         let mut large: Option<Plain> = None;
         let mut followed = false;
         let mut inside = VecDeque::new();
@@ -325,7 +325,7 @@ proptest! {
             }
         }
         ring.taken.set(taken);
-        let mut producer = Producer::default();
+        let mut producer = Producer::of(&ring);
         for form in (0..100).map(|at| FORMS[at % FORMS.len()]) {
             let len = fitting(form, 100);
             match producer.reserve(&ring, form, len) {
