@@ -12,7 +12,13 @@
 //! messages in order. Answers (`Segment`, `Request`, `Done`, `Credit`) need no credit, since the memory for them exists
 //! already. So every packet is taken, every lane flows as long as both sides make progress, and what waits is waiting
 //! for a receive that the application has not posted.
+//!
+//! Where the sender polls seldom, it is the receiver that waits: all is read, and the sender has yet to see the credit.
+//! The transport tells when that took long (`Transport::waits_for_credit`), and from then on messages without credit are
+//! offered to a receiver that can fetch.
 
+use super::outgoing::{LocalBuffer, Outgoing, Stage};
+use super::outgoing_op::OutgoingOp;
 use super::peer::Malformed;
 use super::port::PeerId;
 use super::state::Core;
@@ -23,6 +29,9 @@ pub(super) const ENTRY: usize = 256;
 
 /// Eager messages of the longest kind that fit a window: several, so that the lane does not stand still.
 const FIT: usize = 4;
+
+/// After a wait for credit in which the peer waited for us, so many messages are offered rather than wait again.
+const UNPAID_OFFERS: u16 = 1024;
 
 /// The longest eager message.
 pub(super) fn largest(window: usize) -> usize {
@@ -134,6 +143,32 @@ impl Core {
         let given = std::mem::take(&mut peer.owed);
         peer.allowed += given;
         peer.told_withholding = header.flags & flag::WITHHELD != 0;
+    }
+
+    /// Whether the message that is first in the queue has to wait for credit.
+    pub(super) fn lacks_credit(&self, to: PeerId) -> bool {
+        let Some(peer) = self.peers.get(to as usize).filter(|peer| !peer.withholds_credit) else {
+            return false;
+        };
+        let first = peer.queue.front().and_then(|id| self.outgoing.get(*id));
+        first.is_some_and(|first| {
+            let is_new = first.stage == Stage::Queued && matches!(first.op, OutgoingOp::Message);
+            is_new && cost(first.len) > peer.credit
+        })
+    }
+
+    /// The peer waited for us, and what was to be sent for credit.
+    pub(super) fn has_kept_waiting(&mut self, peer: PeerId) {
+        self.peer(peer).unpaid_offers = UNPAID_OFFERS;
+    }
+
+    /// Whether a message for which there is no credit is offered.
+    pub(super) fn may_be_offered_unpaid(&self, to: PeerId, outgoing: &Outgoing) -> bool {
+        let limits = self.limits_to(to);
+        let peer = self.peers.get(to as usize);
+        let is_asked_for = peer.is_some_and(|peer| peer.unpaid_offers > 0 && !peer.cannot_fetch);
+        let can_be_fetched = limits.can_get && matches!(outgoing.local, LocalBuffer::User(_));
+        is_asked_for && can_be_fetched && outgoing.len > limits.eager_if_fetched
     }
 
     /// A peer returns credit.

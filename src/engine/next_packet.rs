@@ -167,10 +167,11 @@ impl Core {
         };
         // A message that would go in many small packets is better fetched.
         let asks = outgoing.len > eager || peer.small_packets_only && outgoing.len > limits.guaranteed_body;
-        if !asks && credit::cost(outgoing.len) > peer.credit && !peer.withholds_credit {
+        let lacks_credit = credit::cost(outgoing.len) > peer.credit;
+        if !asks && lacks_credit && !peer.withholds_credit && !self.may_be_offered_unpaid(to, outgoing) {
             return None; // the receiver returns credit without being asked
         }
-        if asks || credit::cost(outgoing.len) > peer.credit {
+        if asks || lacks_credit {
             return Some(NextPacket::bare(
                 Purpose::Start(id),
                 outgoing.start(Packet::Rendezvous, id),
@@ -275,6 +276,7 @@ impl Core {
             Packet::Rendezvous => {
                 peer.queue.pop_front();
                 peer.last_offered = packet.header.id;
+                peer.unpaid_offers = peer.unpaid_offers.saturating_sub(1);
                 if let Some(outgoing) = self.outgoing.get_mut(id) {
                     outgoing.stage = Stage::Offered;
                 }

@@ -81,6 +81,10 @@ pub(super) struct Peer {
     pub sooner_sent: bool,
     /// `Transport::is_held_up`, as it was when packets to it were tried last.
     pub held_up: bool,
+    /// The first message in the queue waits for credit, and the transport was told.
+    pub waits_for_credit: bool,
+    /// So many messages are offered rather than wait for credit, as the peer has waited for us (`credit`).
+    pub unpaid_offers: u16,
     /// `Transport::is_far`, as it was when something to it was queued last.
     pub far: bool,
     /// A push to it has failed, so the transport will report it gone. Until then it may still answer operations that
@@ -123,6 +127,8 @@ impl Peer {
             crossing: false,
             sooner_sent: false,
             held_up: false,
+            waits_for_credit: false,
+            unpaid_offers: 0,
             far: false,
             ending: false,
             not_polling: false,

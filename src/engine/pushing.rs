@@ -76,7 +76,7 @@ impl<T: Transport> Engine<T> {
                 Step::Pushed | Step::Replaced => left -= 1,
                 Step::Nothing => {
                     self.core.peer(to).small_packets_only = false;
-                    return;
+                    return self.note_lack_of_credit(to);
                 }
                 Step::Full => return self.core.wake(to),
             }

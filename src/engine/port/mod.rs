@@ -130,6 +130,12 @@ pub trait Transport {
         false
     }
 
+    /// A message to this peer waits for credit, or `is_over`: has waited. Says then whether the peer, for long, had read
+    /// all that was sent, so that it is we who came late.
+    fn waits_for_credit(&mut self, _to: PeerId, _is_over: bool) -> bool {
+        false
+    }
+
     /// Whether this peer is the endpoint itself, as far as is known when something is offered to it. The engine copies
     /// that, without `get`.
     fn is_itself(&self, _peer: PeerId) -> bool {

@@ -276,6 +276,11 @@ impl<N: Naming> Transport for Join<N> {
         }
     }
 
+    fn waits_for_credit(&mut self, to: PeerId, is_over: bool) -> bool {
+        self.near_to(to)
+            .is_some_and(|(near, number)| near.waits_for_credit(number, is_over))
+    }
+
     #[inline]
     fn flush(&mut self) {
         if let Some(near) = self.near_mut() {

@@ -236,6 +236,11 @@ impl Transport for ShmTransport {
         out.is_some_and(|out| out.is_held_up())
     }
 
+    fn waits_for_credit(&mut self, to: PeerId, is_over: bool) -> bool {
+        let out = self.peers.get_mut(to).and_then(|peer| peer.out.as_mut());
+        out.is_some_and(|out| out.waits_for_credit(is_over))
+    }
+
     #[inline(always)]
     fn is_itself(&self, peer: PeerId) -> bool {
         let out = self.peers.get(peer).and_then(|peer| peer.out.as_ref());

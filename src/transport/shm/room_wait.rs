@@ -1,4 +1,4 @@
-//! Whether what finds no room in a peer's ring waits for long.
+//! Whether what finds no room in a peer's ring, or no credit, waits for long.
 //!
 //! A full ring is usual where much is sent, and goes on as quickly as both copy. But if the peer polls seldom, as a
 //! program does that computes, or our program does, each poll moves one ring's worth at most: of 256 messages of 20 KiB
@@ -75,6 +75,23 @@ impl RoomWait {
         let is_offered = self.still_offered > 0;
         self.still_offered -= u8::from(is_offered);
         is_offered
+    }
+}
+
+/// How long a message waits for credit.
+#[derive(Debug, Default)]
+pub(super) struct CreditWait(Option<Instant>);
+
+impl CreditWait {
+    #[cold]
+    pub(super) fn begin(&mut self) {
+        self.0 = Some(Instant::now());
+    }
+
+    /// Whether it was long.
+    #[cold]
+    pub(super) fn end(&mut self) -> bool {
+        self.0.take().is_some_and(|began| began.elapsed() > LONG)
     }
 }
 

@@ -7,7 +7,7 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 
 /// The most wide rings that an endpoint writes to.
-const MOST_WIDE: usize = 32;
+const MOST_WIDE: usize = 16;
 
 /// How many wide rings an endpoint writes to.
 #[derive(Clone, Debug, Default)]

@@ -319,6 +319,11 @@ impl<T: EndpointTransport> Transport for Lanes<T> {
             .is_some_and(|(transport, number)| transport.is_held_up(number))
     }
 
+    fn waits_for_credit(&mut self, to: PeerId, is_over: bool) -> bool {
+        self.behind(to)
+            .is_some_and(|(transport, number)| transport.waits_for_credit(number, is_over))
+    }
+
     fn connect(&mut self, to: PeerId) -> Contact {
         match self.behind(to) {
             Some((transport, number)) => transport.connect(number),

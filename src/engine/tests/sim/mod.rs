@@ -53,6 +53,8 @@ pub struct Manner {
     pub sooner_sent: u64,
     /// Of 16 questions whether a peer is held up, how many are answered: yes.
     pub held_up: u64,
+    /// Of 16 waits for credit, in how many the peer waited for us.
+    pub came_late: u64,
     /// Of 16 gets: how many are unsupported, how many fail, how many are done at once; the rest end later.
     pub gets: [u64; 3],
     /// Of 16 copies from or to a peer's region: how many are done at once, end later, fail later; the rest are refused.
@@ -86,6 +88,7 @@ impl Default for Manner {
             no_lanes: false,
             sooner_sent: 0,
             held_up: 0,
+            came_late: 0,
             gets: [0, 0, 16],
             copies: [0; 3],
             recalls: [0; 2],

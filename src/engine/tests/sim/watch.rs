@@ -176,6 +176,10 @@ impl<T: Transport> Transport for Watch<T> {
         self.inner.is_held_up(to)
     }
 
+    fn waits_for_credit(&mut self, to: PeerId, is_over: bool) -> bool {
+        self.inner.waits_for_credit(to, is_over)
+    }
+
     fn is_itself(&self, peer: PeerId) -> bool {
         self.inner.is_itself(peer)
     }

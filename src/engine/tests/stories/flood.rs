@@ -41,6 +41,48 @@ fn two_that_flood_each_other_do_not_wait_for_ever() {
     }
 }
 
+/// Once a sender has come late to see credit, the receiver fetches what lacks it, and does not wait for the sender.
+#[test]
+fn what_lacks_credit_is_offered_by_who_polls_seldom() {
+    const MESSAGES: usize = 20;
+    let config = Config {
+        in_flight: 2 * MESSAGES,
+        ..small()
+    };
+    let in_window = config.window / 456;
+    for (came_late, gets, offered) in [
+        (0, [0, 0, 16], 0),
+        (16, [0, 0, 16], MESSAGES - in_window),
+        (16, [16, 0, 0], 0),
+    ] {
+        let mut manner = Manner {
+            came_late,
+            gets,
+            sooner_sent: 16,
+            ..Manner::default()
+        };
+        manner.limits.eager_if_fetched = 100;
+        let mut bed = Bed::new(2, 1, manner, config);
+        let offers = |bed: &Bed| bed.world.borrow().count(Packet::Rendezvous);
+        let mut burst = |bed: &mut Bed| {
+            let recvs = [(); MESSAGES].map(|()| bed.recv(1, &[200], tagged(1)));
+            let before = offers(bed);
+            let sent = [(); MESSAGES].map(|()| bed.send(letter(0, 1, 1, 200)).unwrap());
+            let offered = offers(bed) - before;
+            bed.settle();
+            recvs
+                .into_iter()
+                .zip(sent)
+                .for_each(|(recv, sent)| check(bed, recv, sent));
+            offered
+        };
+        assert_eq!(burst(&mut bed), 0, "nothing is known yet");
+        // A receiver that turns out not to fetch is found out by the first offer.
+        burst(&mut bed);
+        assert_eq!(burst(&mut bed), offered, "{came_late} {gets:?}");
+    }
+}
+
 #[test]
 fn one_that_is_received_keeps_its_credit_though_another_fills_the_room() {
     let mut bed = Bed::new(3, 1, Manner::default(), small());

@@ -58,8 +58,9 @@ const _: () = assert!(AT_CLAIMER_ADDRESS + ADDRESS_MAX <= AT_PIECES);
 pub(super) const SMALL: Size = Size::of(32);
 /// Measured: 128 KiB gained nothing over 64 KiB, for small messages or for streams, while both sides poll.
 pub(super) const LARGE: Size = Size::of(2048);
-/// What the other side takes when it looks next has to lie somewhere: 256 messages of 2 KiB to a receiver that computes
-/// take two looks, and 8 through a large ring. Of the two only the front is used while both sides poll.
+/// What the other side takes when it looks next has to lie somewhere: 256 messages of 4 KiB to a receiver that computes
+/// take one look, in a ring of 512 KiB three, and through a large one 16. Of all of them only the front is used while
+/// both sides poll.
 pub(super) const WIDE: Size = Size::of(1 << 16);
 pub(super) const LANE_BYTES: usize = 2048;
 /// A large ring, and the room of the dialogue behind it, if there was plenty of memory.

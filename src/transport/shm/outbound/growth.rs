@@ -73,6 +73,15 @@ impl Outbound {
         room_wait.is_long(|| lane.rows().taken(), producer.position())
     }
 
+    /// See `Transport::waits_for_credit`.
+    pub(in super::super) fn waits_for_credit(&mut self, is_over: bool) -> bool {
+        if !is_over {
+            self.credit_wait.begin();
+            return false;
+        }
+        self.credit_wait.end() && self.lane.rows().taken() == self.producer.position()
+    }
+
     /// Goes on in the next larger ring, if there is memory for it.
     pub(in super::super) fn grow(&mut self) -> bool {
         let now = clock::monotonic_ms();

@@ -27,7 +27,7 @@ use super::passing::LastReads;
 use super::proof::{PeerIdentity, Proof};
 use super::ring::{Cells, Form, Producer, Record, Slot};
 use super::ring_or_kernel::Choice;
-use super::room_wait::RoomWait;
+use super::room_wait::{CreditWait, RoomWait};
 use super::wide_rings::{Counted, WideRings};
 use crate::engine::port::{Body, Remote};
 use crate::engine::wire::{self, Packet};
@@ -75,6 +75,7 @@ pub(super) struct Outbound {
     /// The record that found no room last: its form, and the length of its body.
     blocked: Option<(Form, usize)>,
     pub(super) room_wait: RoomWait,
+    pub(super) credit_wait: CreditWait,
     /// The position behind the last record that direct access must not overtake. It may overtake answers, and requests
     /// for help (`dual_copy`), which change no memory by themselves.
     pub(super) ordered_until: u64,
@@ -151,6 +152,7 @@ impl Outbound {
             counted_wide: None,
             blocked: None,
             room_wait: RoomWait::default(),
+            credit_wait: CreditWait::default(),
             ordered_until: 0,
             last_reads: LastReads::default(),
             dialogues: None,

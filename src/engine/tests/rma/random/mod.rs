@@ -139,6 +139,7 @@ fn manner() -> impl Strategy<Value = Manner> {
             no_lanes: false,
             sooner_sent: delay * 3,
             held_up: delay * 2,
+            came_late: delay * 2,
             gets,
             copies,
             recalls,
