@@ -64,7 +64,7 @@ fn what_lacks_credit_is_offered_by_who_polls_seldom() {
         manner.limits.eager_if_fetched = 100;
         let mut bed = Bed::new(2, 1, manner, config);
         let offers = |bed: &Bed| bed.world.borrow().count(Packet::Rendezvous);
-        let mut burst = |bed: &mut Bed| {
+        let burst = |bed: &mut Bed| {
             let recvs = [(); MESSAGES].map(|()| bed.recv(1, &[200], tagged(1)));
             let before = offers(bed);
             let sent = [(); MESSAGES].map(|()| bed.send(letter(0, 1, 1, 200)).unwrap());
