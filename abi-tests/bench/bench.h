@@ -109,6 +109,10 @@ void memory_of_peers(struct side *me, const struct settings *with);
 /* Opens so many peers, each of which says one thing and no more. NULL, or why it cannot be done. */
 const char *idle_peers(struct side *me, size_t count);
 
+/* One word of each line of the cache, of whole lines: written, and compared, which ends the process if one differs. */
+void write_words(char *to, size_t size, uint64_t value);
+void check_words(const char *from, size_t size, uint64_t value);
+
 void floors(struct side *me, const struct settings *with, void *shared);
 /* What a cache line takes from processor to processor at the moment. Both processes call it. */
 double line_now(struct side *me, const struct settings *with);

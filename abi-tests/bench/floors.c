@@ -20,7 +20,7 @@ struct lines {
 	_Alignas(128) _Atomic uint64_t ping;
 	_Alignas(128) _Atomic uint64_t pong;
 	_Alignas(128) _Atomic uint64_t read;
-	_Alignas(128) _Atomic uint64_t child, address, may_copy; /* what the kernel copies from, and whether it may */
+	_Alignas(128) _Atomic uint64_t pid[2], address[2], may_copy; /* what the kernel copies from, and whether it may */
 	_Alignas(128) struct record ring[RECORDS];
 };
 
@@ -90,15 +90,22 @@ static double copy(struct side *me, size_t size, long count)
 	return now() - start;
 }
 
-/* One call of the kernel that copies out of the other process, which is idle. */
+/* One call of the kernel that copies out of the other process. 0: it failed. */
+static int fetched(const struct side *me, size_t size)
+{
+	struct iovec here = { to, size }, there = { (void *)(uintptr_t)lines->address[!me->rank], size };
+
+	return process_vm_readv((pid_t)lines->pid[!me->rank], &here, 1, &there, 1, 0) == (ssize_t)size;
+}
+
+/* The other process is idle. */
 static double by_kernel(struct side *me, size_t size, long count)
 {
 	if (me->rank != 0)
 		return 0;
-	struct iovec here = { to, size }, there = { (void *)(uintptr_t)lines->address, size };
 	double start = now();
 	for (long i = 0; i < count; i++)
-		if (process_vm_readv((pid_t)lines->child, &here, 1, &there, 1, 0) != (ssize_t)size)
+		if (!fetched(me, size))
 			die("process_vm_readv", errno);
 	return now() - start;
 }
@@ -106,18 +113,83 @@ static double by_kernel(struct side *me, size_t size, long count)
 /* Whether the kernel may copy so here: where it may not, there is no such floor. Both processes say the same. */
 static int kernel_copies(struct side *me)
 {
-	struct iovec here = { to, 8 }, there = { from, 8 };
-
-	if (me->rank == 1) {
-		lines->address = (uintptr_t)from;
-		lines->child = (uint64_t)getpid();
-	}
+	lines->address[me->rank] = (uintptr_t)from;
+	lines->pid[me->rank] = (uint64_t)getpid();
 	barrier(me);
-	there.iov_base = (void *)(uintptr_t)lines->address;
 	if (me->rank == 0)
-		lines->may_copy = process_vm_readv((pid_t)lines->child, &here, 1, &there, 1, 0) == 8;
+		lines->may_copy = fetched(me, 8);
 	barrier(me);
 	return lines->may_copy != 0;
+}
+
+/* Messages of which each is one call of the kernel by its receiver, and a line that says that it is there: to and fro, half
+ * a round; or one each way, a whole round. With `fresh` they are written and read as in fresh.c. */
+static double kernel_messages(struct side *me, size_t size, long count, int both, int fresh)
+{
+	_Atomic uint64_t *mine = me->rank ? &lines->pong : &lines->ping;
+	_Atomic uint64_t *theirs = me->rank ? &lines->ping : &lines->pong;
+
+	barrier(me);
+	double start = now();
+	for (long i = 0; i < count; i++) {
+		turn++;
+		for (int who = 0; who < 2; who++) {
+			if (both ? who == 0 : who == me->rank) {
+				if (fresh)
+					write_words(from, size, turn);
+				atomic_store_explicit(mine, turn, memory_order_release);
+			} else {
+				while (atomic_load_explicit(theirs, memory_order_acquire) < turn)
+					;
+				if (!fetched(me, size))
+					die("process_vm_readv", errno);
+				if (fresh)
+					check_words(to, size, turn);
+			}
+		}
+		if (both) { /* what was sent may be written again once both have it */
+			atomic_store_explicit(mine, ++turn, memory_order_release);
+			while (atomic_load_explicit(theirs, memory_order_acquire) < turn)
+				;
+		}
+	}
+	double took = now() - start;
+	return both ? took : took / 2;
+}
+
+static double kernel_both(struct side *me, size_t size, long count)
+{
+	return kernel_messages(me, size, count, 1, 0);
+}
+
+static double kernel_fresh(struct side *me, size_t size, long count)
+{
+	return kernel_messages(me, size, count, 0, 1);
+}
+
+static double kernel_fresh_both(struct side *me, size_t size, long count)
+{
+	return kernel_messages(me, size, count, 1, 1);
+}
+
+static const struct {
+	const char *name;
+	work_round *round;
+} kernel_floors[] = {
+	{ "floor-kernel", by_kernel },
+	{ "floor-kernel-both", kernel_both },
+	{ "floor-kernel-fresh", kernel_fresh },
+	{ "floor-kernel-fresh-both", kernel_fresh_both },
+};
+enum { KERNEL_FLOORS = sizeof(kernel_floors) / sizeof(*kernel_floors) };
+
+static int wants_kernel(const struct settings *with)
+{
+	int any = 0;
+
+	for (int i = 0; i < KERNEL_FLOORS; i++)
+		any |= wanted(with, kernel_floors[i].name);
+	return any;
 }
 
 /* The least of some tries: in any one a process may have lost its core. */
@@ -137,7 +209,7 @@ double line_now(struct side *me, const struct settings *with)
 void floors(struct side *me, const struct settings *with, void *shared)
 {
 	lines = shared;
-	if (!wanted(with, "floor-line") && !wanted(with, "floor-ring") && !wanted(with, "floor-memcpy") && !wanted(with, "floor-kernel"))
+	if (!wanted(with, "floor-line") && !wanted(with, "floor-ring") && !wanted(with, "floor-memcpy") && !wants_kernel(with))
 		return;
 	from = aligned_alloc(4096, LONGEST);
 	to = aligned_alloc(4096, LONGEST);
@@ -149,9 +221,10 @@ void floors(struct side *me, const struct settings *with, void *shared)
 	report(me, with, "floor-ring", 8, MILLIONS_PER_SECOND, ring);
 	for (size_t size = 4096; size <= LONGEST; size *= 4)
 		report(me, with, "floor-memcpy", size, NANOSECONDS, copy);
-	if (wanted(with, "floor-kernel") && kernel_copies(me))
-		for (size_t size = 4096; size <= LONGEST; size *= 4)
-			report(me, with, "floor-kernel", size, NANOSECONDS, by_kernel);
+	if (wants_kernel(with) && kernel_copies(me))
+		for (int i = 0; i < KERNEL_FLOORS; i++)
+			for (size_t size = 4096; size <= LONGEST; size *= 4)
+				report(me, with, kernel_floors[i].name, size, NANOSECONDS, kernel_floors[i].round);
 	free(from);
 	free(to);
 }

@@ -4,19 +4,18 @@
 
 #define STEP 64 /* a line */
 
-/* Sizes are whole lines. */
-static void write_lines(struct side *me, size_t size, uint64_t value)
+void write_words(char *to, size_t size, uint64_t value)
 {
 	for (size_t at = 0; at < size; at += STEP)
-		memcpy(me->tx + at, &value, sizeof(value));
+		memcpy(to + at, &value, sizeof(value));
 }
 
-static void read_lines(struct side *me, size_t size, uint64_t value)
+void check_words(const char *from, size_t size, uint64_t value)
 {
 	uint64_t found, odd = 0;
 
 	for (size_t at = 0; at < size; at += STEP) {
-		memcpy(&found, me->rx + at, sizeof(found));
+		memcpy(&found, from + at, sizeof(found));
 		odd |= found ^ value;
 	}
 	if (odd)
@@ -31,12 +30,12 @@ static double to_and_fro(struct side *me, size_t size, long count)
 	for (long i = 0; i < count; i++)
 		for (int turn = 0; turn < 2; turn++) {
 			if (turn == me->rank) {
-				write_lines(me, size, (uint64_t)i);
+				write_words(me->tx, size, (uint64_t)i);
 				wait_for(me, send_one(me, size, 0), 0);
 			} else {
 				receive(me, size, 1);
 				wait_for(me, 0, 1);
-				read_lines(me, size, (uint64_t)i);
+				check_words(me->rx, size, (uint64_t)i);
 			}
 		}
 	return (now() - start) / 2;
@@ -49,9 +48,9 @@ static double at_once(struct side *me, size_t size, long count)
 	double start = now();
 	for (long i = 0; i < count; i++) {
 		receive(me, size, 1);
-		write_lines(me, size, (uint64_t)i);
+		write_words(me->tx, size, (uint64_t)i);
 		wait_for(me, send_one(me, size, 0), 1);
-		read_lines(me, size, (uint64_t)i);
+		check_words(me->rx, size, (uint64_t)i);
 	}
 	return now() - start;
 }

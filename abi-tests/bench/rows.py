@@ -10,6 +10,9 @@ from pathlib import Path
 
 Row = namedtuple("Row", "round provider side work size median best unit before after why")
 SIDES = ("reference", "ucx", "socket", "ours")
+# Bare copies by the kernel: of works that are like neither of these, the first.
+KERNEL_FLOORS = {"": "floor-kernel", "both": "floor-kernel-both", "fresh": "floor-kernel-fresh",
+                 "fresh-both": "floor-kernel-fresh-both"}
 # By the ns of a cache line: threads of one core have one first cache; near are those with a common second or third one that
 # is close; far is another socket or die.
 NEAR, MID, FAR = 45, 90, 230
@@ -56,21 +59,21 @@ class Cells:
     def __init__(self, rows):
         self.by, self.reasons, self.units, self.moved = {}, {}, {}, 0
         self.floors = {}  # (provider, size): memcpy, in ns
-        self.kernel = {}  # (provider, place, size): one copy by the kernel out of another process, in ns
+        self.kernel = {}  # (provider, floor, place, size): copies by the kernel between processes, in ns
         self.rings = {}  # (provider, place): messages of 8 bytes through a bare ring, in M/s
         for row in rows:
             key = (row.provider, row.work, row.size)
             if row.work == "floor-memcpy" and row.best is not None:
                 self.floors.setdefault((row.provider, row.size), []).append(row.best)
                 continue
-            if row.work in ("floor-ring", "floor-kernel") and row.median is not None:
+            if row.work in ("floor-ring", *KERNEL_FLOORS.values()) and row.median is not None:
                 place = place_of(row.before)
                 if place != place_of(row.after):
                     continue
                 if row.work == "floor-ring":
                     self.rings.setdefault((row.provider, place), []).append(row.median)
                 else:
-                    self.kernel.setdefault((row.provider, place, row.size), []).append(row.median)
+                    self.kernel.setdefault((row.provider, row.work, place, row.size), []).append(row.median)
                 continue
             self.units.setdefault(key, row.unit) if row.median is not None else None
             if row.median is None:
@@ -120,18 +123,19 @@ class Cells:
 
     def is_one_kernel_copy(self, key, place, side, times):
         """Whether this side is within so many times of bare copies by the kernel, so that no library that has the kernel
-        copy can be so much quicker. Not where memory is shared or data just written, of which that says nothing."""
+        copy can be so much quicker. Not where memory is shared, of which that says nothing."""
         provider, work, size = key
-        if work.endswith("-shared") or "fresh" in work:
+        if work.endswith("-shared"):
             return False
-        points = ((s, statistics.median(v)) for (p, at, s), v in self.kernel.items() if (p, at) == (provider, place))
+        both = work.endswith("-both")
+        floor = KERNEL_FLOORS["-".join(kind for kind, is_so in (("fresh", "fresh" in work), ("both", both)) if is_so)]
+        points = ((s, statistics.median(v)) for (p, f, at, s), v in self.kernel.items() if (p, f, at) == (provider, floor, place))
         copy, value = between(points, size), self.value(key, place, side)
         if not copy or not value:
             return False
         if self.units[key] == "ns":
             return value < copy * times
-        both = 2 if "both" in work else 1
-        return self.units[key] == "GB/s" and value * times > both * size / copy
+        return self.units[key] == "GB/s" and value * times > (2 if both else 1) * size / copy
 
     def floor(self, key, place):
         """The least that the machine could take: a cache line, a copy, or for 8 bytes a second a bare ring."""
