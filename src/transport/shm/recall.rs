@@ -96,7 +96,7 @@ impl Outbound {
         self.idle_since = done.map(|_| looks);
         if done.is_some() {
             self.choice.has_taken_back();
-            self.room_wait.is_over();
+            self.room_wait.end();
         }
         done
     }

@@ -41,7 +41,7 @@ impl RoomWait {
     }
 
     /// What waited was taken back, so the next that finds no room waits anew, wherever the peer is.
-    pub(super) fn is_over(&mut self) {
+    pub(super) fn end(&mut self) {
         self.began = None;
     }
 
@@ -117,7 +117,7 @@ mod tests {
         for _ in 0..OFTEN {
             assert!(!wait.is_frequent());
             wait.goes_on(10);
-            wait.is_over();
+            wait.end();
         }
         assert!(wait.is_frequent());
     }
@@ -159,5 +159,16 @@ mod tests {
         assert!(wait.is_long(|| 100, 100));
         assert!(!wait.is_long(|| 100, 100), "that was told");
         assert!(wait.has_next_offered());
+    }
+
+    #[test]
+    fn a_wait_for_credit_is_long_after_a_while_and_ends_once() {
+        let mut wait = CreditWait::default();
+        assert!(!wait.end(), "it has not begun");
+        wait.begin();
+        let started = Instant::now();
+        while started.elapsed() <= LONG {}
+        assert!(wait.end());
+        assert!(!wait.end());
     }
 }
