@@ -98,7 +98,7 @@ static int fetched(const struct side *me, size_t size)
 	return process_vm_readv((pid_t)lines->pid[!me->rank], &here, 1, &there, 1, 0) == (ssize_t)size;
 }
 
-/* The other process is idle. */
+/* Such calls by one process; the other is idle. */
 static double by_kernel(struct side *me, size_t size, long count)
 {
 	if (me->rank != 0)
@@ -134,6 +134,7 @@ static double kernel_messages(struct side *me, size_t size, long count, int both
 	for (long i = 0; i < count; i++) {
 		turn++;
 		for (int who = 0; who < 2; who++) {
+			/* Each sends in its turn; or both send first, and then both fetch. */
 			if (both ? who == 0 : who == me->rank) {
 				if (fresh)
 					write_words(from, size, turn);

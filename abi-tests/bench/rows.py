@@ -10,7 +10,7 @@ from pathlib import Path
 
 Row = namedtuple("Row", "round provider side work size median best unit before after why")
 SIDES = ("reference", "ucx", "socket", "ours")
-# Bare copies by the kernel: of works that are like neither of these, the first.
+# Bare copies by the kernel, by what a work's name says of it: that both send at once, that the data was just written.
 KERNEL_FLOORS = {"": "floor-kernel", "both": "floor-kernel-both", "fresh": "floor-kernel-fresh",
                  "fresh-both": "floor-kernel-fresh-both"}
 # By the ns of a cache line: threads of one core have one first cache; near are those with a common second or third one that

@@ -14,10 +14,10 @@
 //! for a receive that the application has not posted.
 //!
 //! Where the sender polls seldom, it is the receiver that waits: all is read, and the sender has yet to see the credit.
-//! The transport tells when that took long (`Transport::waits_for_credit`), and from then on messages without credit are
-//! offered to a receiver that can fetch.
+//! The transport, which has a clock, tells when that took long (`Transport::came_late`). From then on messages that lack
+//! credit are offered to a receiver that can fetch.
 
-use super::outgoing::{LocalBuffer, Outgoing, Stage};
+use super::outgoing::Stage;
 use super::outgoing_op::OutgoingOp;
 use super::peer::Malformed;
 use super::port::PeerId;
@@ -30,7 +30,7 @@ pub(super) const ENTRY: usize = 256;
 /// Eager messages of the longest kind that fit a window: several, so that the lane does not stand still.
 const FIT: usize = 4;
 
-/// After a wait for credit in which the peer waited for us, so many messages are offered rather than wait again.
+/// After a wait for credit for which we came late, messages that lack it are offered until so many offers were made.
 const UNPAID_OFFERS: u16 = 1024;
 
 /// The longest eager message.
@@ -145,30 +145,21 @@ impl Core {
         peer.told_withholding = header.flags & flag::WITHHELD != 0;
     }
 
-    /// Whether the message that is first in the queue has to wait for credit.
-    pub(super) fn lacks_credit(&self, to: PeerId) -> bool {
+    /// Whether the message that is first in the queue waits for credit.
+    pub(super) fn awaits_credit(&self, to: PeerId) -> bool {
         let Some(peer) = self.peers.get(to as usize).filter(|peer| !peer.withholds_credit) else {
             return false;
         };
         let first = peer.queue.front().and_then(|id| self.outgoing.get(*id));
         first.is_some_and(|first| {
             let is_new = first.stage == Stage::Queued && matches!(first.op, OutgoingOp::Message);
-            is_new && cost(first.len) > peer.credit
+            is_new && first.len <= self.limits_to(to).eager && cost(first.len) > peer.credit
         })
     }
 
-    /// The peer waited for us, and what was to be sent for credit.
-    pub(super) fn has_kept_waiting(&mut self, peer: PeerId) {
-        self.peer(peer).unpaid_offers = UNPAID_OFFERS;
-    }
-
-    /// Whether a message for which there is no credit is offered.
-    pub(super) fn may_be_offered_unpaid(&self, to: PeerId, outgoing: &Outgoing) -> bool {
-        let limits = self.limits_to(to);
-        let peer = self.peers.get(to as usize);
-        let is_asked_for = peer.is_some_and(|peer| peer.unpaid_offers > 0 && !peer.cannot_fetch);
-        let can_be_fetched = limits.can_get && matches!(outgoing.local, LocalBuffer::User(_));
-        is_asked_for && can_be_fetched && outgoing.len > limits.eager_if_fetched
+    /// From now on messages to this peer are offered where credit lacks.
+    pub(super) fn offer_without_credit(&mut self, to: PeerId) {
+        self.peer(to).unpaid_offers = UNPAID_OFFERS;
     }
 
     /// A peer returns credit.

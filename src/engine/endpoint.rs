@@ -179,28 +179,12 @@ impl<T: Transport> Engine<T> {
         }
     }
 
-    /// Asks the transport whether what waits for room waits for long, and whether what waited for credit did.
+    /// Asks the transport whether what waits for room waits for long.
     #[inline]
     pub(super) fn note_hold_up(&mut self, to: PeerId) {
         let peer = self.core.peer(to);
-        if peer.queue.is_empty() {
-            return;
-        }
-        peer.held_up = self.transport.is_held_up(to);
-        if peer.waits_for_credit && !self.core.lacks_credit(to) {
-            self.core.peer(to).waits_for_credit = false;
-            if self.transport.waits_for_credit(to, true) {
-                self.core.has_kept_waiting(to);
-            }
-        }
-    }
-
-    /// Nothing more can be pushed now. If that is for want of credit, the transport keeps the time.
-    #[inline]
-    pub(super) fn note_lack_of_credit(&mut self, to: PeerId) {
-        if !self.core.peer(to).waits_for_credit && self.core.lacks_credit(to) {
-            self.core.peer(to).waits_for_credit = true;
-            self.transport.waits_for_credit(to, false);
+        if !peer.queue.is_empty() {
+            peer.held_up = self.transport.is_held_up(to);
         }
     }
 

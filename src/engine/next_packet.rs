@@ -158,7 +158,9 @@ impl Core {
         if peer.detours.has(Detours::LONG_OPS) {
             return None; // a message must not overtake long reads and writes before it
         }
-        let fetched = matches!(outgoing.local, LocalBuffer::User(_)) && peer.is_to_fetch();
+        let lacks_credit = credit::cost(outgoing.len) > peer.credit;
+        let is_offered_unpaid = lacks_credit && peer.unpaid_offers > 0 && !peer.cannot_fetch;
+        let fetched = matches!(outgoing.local, LocalBuffer::User(_)) && (peer.is_to_fetch() || is_offered_unpaid);
         let limits = self.limits_to(to);
         let eager = match fetched {
             true if peer.held_up && limits.can_get => limits.eager_if_fetched.min(EAGER_IF_HELD_UP),
@@ -167,8 +169,7 @@ impl Core {
         };
         // A message that would go in many small packets is better fetched.
         let asks = outgoing.len > eager || peer.small_packets_only && outgoing.len > limits.guaranteed_body;
-        let lacks_credit = credit::cost(outgoing.len) > peer.credit;
-        if !asks && lacks_credit && !peer.withholds_credit && !self.may_be_offered_unpaid(to, outgoing) {
+        if !asks && lacks_credit && !peer.withholds_credit {
             return None; // the receiver returns credit without being asked
         }
         if asks || lacks_credit {

@@ -82,8 +82,8 @@ pub(super) struct Peer {
     /// `Transport::is_held_up`, as it was when packets to it were tried last.
     pub held_up: bool,
     /// The first message in the queue waits for credit, and the transport was told.
-    pub waits_for_credit: bool,
-    /// So many messages are offered rather than wait for credit, as the peer has waited for us (`credit`).
+    pub awaits_credit: bool,
+    /// Messages that lack credit are offered until so many more offers were made (`credit`).
     pub unpaid_offers: u16,
     /// `Transport::is_far`, as it was when something to it was queued last.
     pub far: bool,
@@ -127,7 +127,7 @@ impl Peer {
             crossing: false,
             sooner_sent: false,
             held_up: false,
-            waits_for_credit: false,
+            awaits_credit: false,
             unpaid_offers: 0,
             far: false,
             ending: false,

@@ -69,6 +69,7 @@ impl<T: Transport> Engine<T> {
     pub(super) fn push_to(&mut self, to: PeerId, report: &mut impl Report) {
         self.note_way(to);
         self.note_hold_up(to);
+        self.note_credit(to);
         let mut left = BURST;
         while left > 0 {
             match self.push_next(to, report) {
@@ -83,6 +84,25 @@ impl<T: Transport> Engine<T> {
         }
         self.more_to_push = true;
         self.core.wake(to);
+    }
+
+    /// Nothing can be pushed now. If that is for want of credit, the transport keeps the time.
+    fn note_lack_of_credit(&mut self, to: PeerId) {
+        if !self.core.peer(to).awaits_credit && self.core.awaits_credit(to) {
+            self.core.peer(to).awaits_credit = true;
+            self.transport.awaits_credit(to);
+        }
+    }
+
+    /// If credit was awaited and has come: asks the transport whether it had been there for long.
+    #[inline]
+    fn note_credit(&mut self, to: PeerId) {
+        if self.core.peer(to).awaits_credit && !self.core.awaits_credit(to) {
+            self.core.peer(to).awaits_credit = false;
+            if self.transport.came_late(to) {
+                self.core.offer_without_credit(to);
+            }
+        }
     }
 
     fn push_next(&mut self, to: PeerId, report: &mut impl Report) -> Step {

@@ -130,9 +130,12 @@ pub trait Transport {
         false
     }
 
-    /// A message to this peer waits for credit, or `is_over`: has waited. Says then whether the peer, for long, had read
-    /// all that was sent, so that it is we who came late.
-    fn waits_for_credit(&mut self, _to: PeerId, _is_over: bool) -> bool {
+    /// From now on a message to this peer waits for credit. `came_late` follows.
+    fn awaits_credit(&mut self, _to: PeerId) {}
+
+    /// That credit has come. Whether the message waited for long though the peer has read all that was sent: the credit
+    /// was there, and we did not look.
+    fn came_late(&mut self, _to: PeerId) -> bool {
         false
     }
 

@@ -14,6 +14,7 @@
 //! missing. Opened by `provider`.
 
 mod choosing;
+mod limits;
 mod naming;
 mod peers;
 mod side;
@@ -26,6 +27,7 @@ use crate::engine::port::*;
 use crate::engine::wire::Header;
 use crate::util::regions::{Regions, Rights};
 use crate::util::user::{UserBuf, UserIov};
+pub use limits::joined;
 pub use naming::Naming;
 use peers::{Peers, Way};
 use side::Side;
@@ -276,9 +278,21 @@ impl<N: Naming> Transport for Join<N> {
         }
     }
 
-    fn waits_for_credit(&mut self, to: PeerId, is_over: bool) -> bool {
-        self.near_to(to)
-            .is_some_and(|(near, number)| near.waits_for_credit(number, is_over))
+    fn awaits_credit(&mut self, to: PeerId) {
+        match self.near_to(to) {
+            Some((near, number)) => near.awaits_credit(number),
+            None => self
+                .far_to(to)
+                .into_iter()
+                .for_each(|(far, number)| far.awaits_credit(number)),
+        }
+    }
+
+    fn came_late(&mut self, to: PeerId) -> bool {
+        match self.near_to(to) {
+            Some((near, number)) => near.came_late(number),
+            None => self.far_to(to).is_some_and(|(far, number)| far.came_late(number)),
+        }
     }
 
     #[inline]
@@ -471,25 +485,4 @@ impl<N: Naming> Transport for Join<N> {
         let (near, number) = self.near_to(to)?;
         near.recall(number, judge)
     }
-}
-
-/// The limits of a join of transports with these: those that every peer bears, and those of far peers.
-pub fn joined(near: Option<Limits>, far: Option<Limits>) -> (Limits, Limits) {
-    let (Some(near), Some(far)) = (near, far) else {
-        let only = near.or(far).unwrap_or_default();
-        return (only, only);
-    };
-    let sync_placement = near.sync_placement && far.sync_placement;
-    let common = Limits {
-        max_body: near.max_body.min(far.max_body),
-        eager: near.eager.min(far.eager),
-        eager_if_fetched: near.eager_if_fetched.min(far.eager_if_fetched),
-        guaranteed_body: near.guaranteed_body.min(far.guaranteed_body),
-        sync_placement,
-        max_write: near.short_write().min(far.short_write()),
-        max_in_writes: near.in_short_writes().min(far.in_short_writes()),
-        ..near
-    };
-    let most = Limits { sync_placement, ..far };
-    (common, most)
 }

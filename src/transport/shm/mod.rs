@@ -236,9 +236,15 @@ impl Transport for ShmTransport {
         out.is_some_and(|out| out.is_held_up())
     }
 
-    fn waits_for_credit(&mut self, to: PeerId, is_over: bool) -> bool {
+    fn awaits_credit(&mut self, to: PeerId) {
+        if let Some(out) = self.peers.get_mut(to).and_then(|peer| peer.out.as_mut()) {
+            out.credit_wait.begin();
+        }
+    }
+
+    fn came_late(&mut self, to: PeerId) -> bool {
         let out = self.peers.get_mut(to).and_then(|peer| peer.out.as_mut());
-        out.is_some_and(|out| out.waits_for_credit(is_over))
+        out.is_some_and(|out| out.came_late())
     }
 
     #[inline(always)]

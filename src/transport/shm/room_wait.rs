@@ -3,7 +3,8 @@
 //! A full ring is usual where much is sent, and goes on as quickly as both copy. But if the peer polls seldom, as a
 //! program does that computes, or our program does, each poll moves one ring's worth at most: of 256 messages of 20 KiB
 //! beside a poll every 300 us each took 640 us. Whatever the peer can fetch by itself is then better offered, as an
-//! offer takes two lines. Called by `outbound`, which says when a record finds no room, and by `ring_or_kernel`.
+//! offer takes two lines. Called by `outbound`, which says when a record finds no room or a message no credit, and by
+//! `ring_or_kernel`.
 
 use std::time::{Duration, Instant};
 

@@ -319,9 +319,15 @@ impl<T: EndpointTransport> Transport for Lanes<T> {
             .is_some_and(|(transport, number)| transport.is_held_up(number))
     }
 
-    fn waits_for_credit(&mut self, to: PeerId, is_over: bool) -> bool {
+    fn awaits_credit(&mut self, to: PeerId) {
+        if let Some((transport, number)) = self.behind(to) {
+            transport.awaits_credit(number);
+        }
+    }
+
+    fn came_late(&mut self, to: PeerId) -> bool {
         self.behind(to)
-            .is_some_and(|(transport, number)| transport.waits_for_credit(number, is_over))
+            .is_some_and(|(transport, number)| transport.came_late(number))
     }
 
     fn connect(&mut self, to: PeerId) -> Contact {

@@ -53,7 +53,7 @@ pub struct Manner {
     pub sooner_sent: u64,
     /// Of 16 questions whether a peer is held up, how many are answered: yes.
     pub held_up: u64,
-    /// Of 16 waits for credit, in how many the peer waited for us.
+    /// Of 16 waits for credit, in how many the credit had been there for long.
     pub came_late: u64,
     /// Of 16 gets: how many are unsupported, how many fail, how many are done at once; the rest end later.
     pub gets: [u64; 3],

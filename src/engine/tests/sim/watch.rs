@@ -176,8 +176,12 @@ impl<T: Transport> Transport for Watch<T> {
         self.inner.is_held_up(to)
     }
 
-    fn waits_for_credit(&mut self, to: PeerId, is_over: bool) -> bool {
-        self.inner.waits_for_credit(to, is_over)
+    fn awaits_credit(&mut self, to: PeerId) {
+        self.inner.awaits_credit(to);
+    }
+
+    fn came_late(&mut self, to: PeerId) -> bool {
+        self.inner.came_late(to)
     }
 
     fn is_itself(&self, peer: PeerId) -> bool {

@@ -54,10 +54,10 @@ impl Transport for Wire {
         of_16 > 0 && world.roll(16) < of_16
     }
 
-    fn waits_for_credit(&mut self, _: PeerId, is_over: bool) -> bool {
+    fn came_late(&mut self, _: PeerId) -> bool {
         let mut world = self.world.borrow_mut();
         let of_16 = world.manner.came_late;
-        is_over && of_16 > 0 && world.roll(16) < of_16
+        of_16 > 0 && world.roll(16) < of_16
     }
 
     fn push(&mut self, to: PeerId, header: &Header, body: Body<'_>, notice: Option<Notice>) -> Push {

@@ -59,7 +59,7 @@ pub(super) const SMALL: Size = Size::of(32);
 /// Measured: 128 KiB gained nothing over 64 KiB, for small messages or for streams, while both sides poll.
 pub(super) const LARGE: Size = Size::of(2048);
 /// What the other side takes when it looks next has to lie somewhere: 256 messages of 4 KiB to a receiver that computes
-/// take one look, in a ring of 512 KiB three, and through a large one 16. Of all of them only the front is used while
+/// take one look, in a ring of 512 KiB three, and through a large one 18. Of all of them only the front is used while
 /// both sides poll.
 pub(super) const WIDE: Size = Size::of(1 << 16);
 pub(super) const LANE_BYTES: usize = 2048;

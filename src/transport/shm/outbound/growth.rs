@@ -73,12 +73,8 @@ impl Outbound {
         room_wait.is_long(|| lane.rows().taken(), producer.position())
     }
 
-    /// See `Transport::waits_for_credit`.
-    pub(in super::super) fn waits_for_credit(&mut self, is_over: bool) -> bool {
-        if !is_over {
-            self.credit_wait.begin();
-            return false;
-        }
+    /// See `Transport::came_late`.
+    pub(in super::super) fn came_late(&mut self) -> bool {
         self.credit_wait.end() && self.lane.rows().taken() == self.producer.position()
     }
 
