@@ -152,6 +152,22 @@ impl Form {
     pub const ALL: [Form; 3] = [Form::Base, Form::Fetch, Form::Compare];
 }
 
+/// By form and op: a bit for each type that `valid` allows with both.
+const VALID: [[u32; Op::ALL.len()]; Form::ALL.len()] = {
+    const TYPES: usize = Datatype::ALL.len();
+    let mut table = [[0; Op::ALL.len()]; Form::ALL.len()];
+    let mut at = 0;
+    while at < Form::ALL.len() * Op::ALL.len() * TYPES {
+        let (row, datatype) = (at / TYPES, at % TYPES);
+        let (form, op) = (row / Op::ALL.len(), row % Op::ALL.len());
+        if valid(Form::ALL[form], Op::ALL[op], Datatype::ALL[datatype]) {
+            table[form][op] |= 1 << datatype;
+        }
+        at += 1;
+    }
+    table
+};
+
 /// Whether fi_atomic(3) allows the three together. Complex numbers have no order, and only integers have bitwise
 /// operations.
 pub(super) const fn valid(form: Form, op: Op, datatype: Datatype) -> bool {
@@ -182,7 +198,7 @@ impl AtomicOp {
     /// None if fi_atomic(3) does not allow the combination.
     #[inline(always)]
     pub const fn new(form: Form, op: Op, datatype: Datatype) -> Option<AtomicOp> {
-        if valid(form, op, datatype) {
+        if VALID[form as usize][op as usize] & (1 << datatype as u32) != 0 {
             Some(AtomicOp(form as u32 | (op as u32) << 8 | (datatype as u32) << 16))
         } else {
             None
