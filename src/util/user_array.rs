@@ -5,6 +5,7 @@
 //! `UserArray` promises that the memory stays valid until the call that it belongs to has returned.
 
 /// Words of the longest entry.
+#[cfg(test)]
 const MOST_WORDS: usize = 6;
 
 /// What is left of the array. A copy is as good as the original until one of both is filled further.
@@ -66,29 +67,29 @@ impl UserArray {
         self.left = 0;
     }
 
-    /// Puts the first words of an entry. False: there is no room.
+    /// Puts the first words of an entry, and asks for no others. False: there is no room.
     #[inline(always)]
-    pub fn put(&mut self, entry: [u64; MOST_WORDS], beside: u64) -> bool {
+    pub fn put(&mut self, word: impl Fn(usize) -> u64, beside: &u64) -> bool {
         if self.left == 0 {
             return false;
         }
         // SAFETY: `new` promised room for one more entry of so many words, and for a word beside it.
         unsafe {
-            self.write(0, entry[0]);
+            self.write(0, word(0));
             if self.words >= 3 {
-                self.write(1, entry[1]);
-                self.write(2, entry[2]);
+                self.write(1, word(1));
+                self.write(2, word(2));
             }
             if self.words >= 5 {
-                self.write(3, entry[3]);
-                self.write(4, entry[4]);
+                self.write(3, word(3));
+                self.write(4, word(4));
             }
             if self.words >= 6 {
-                self.write(5, entry[5]);
+                self.write(5, word(5));
             }
             self.entry = self.entry.add(self.words);
             if !self.beside.is_null() {
-                self.beside.write(beside);
+                self.beside.write(*beside);
                 self.beside = self.beside.add(1);
             }
         }
@@ -131,7 +132,7 @@ mod tests {
             let (mut memory, mut beside) = ([0u64; 13], [0u64; 3]);
             // SAFETY: room for two entries of at most six words.
             let mut array = unsafe { UserArray::new(memory.as_mut_ptr(), words, beside.as_mut_ptr(), 2) };
-            let put = [7, 8, 9].map(|beside| array.put([1, 2, 3, 4, 5, 6], beside));
+            let put = [7, 8, 9].map(|beside| array.put(|at| at as u64 + 1, &beside));
             assert_eq!((put, array.filled(), array.left()), ([true, true, false], 2, 0));
             let entry = &[1, 2, 3, 4, 5, 6][..words];
             assert_eq!(&memory[..2 * words], [entry, entry].concat());
@@ -146,7 +147,7 @@ mod tests {
         // SAFETY: room for one entry; no words beside.
         let mut array = unsafe { UserArray::new(memory.as_mut_ptr(), 6, core::ptr::null_mut(), 1) };
         array.close();
-        assert!(!array.put([1; 6], 1) && !UserArray::EMPTY.clone().put([1; 6], 1));
+        assert!(!array.put(|_| 1, &1) && !UserArray::EMPTY.clone().put(|_| 1, &1));
         assert_eq!(memory, [0; 6]);
     }
 }

@@ -309,10 +309,14 @@ impl Cq {
             return None;
         }
         let mut queue = self.queue.lock();
-        let taken = queue.take(array.left(), |entry| {
-            entry.put(&mut array);
-        });
-        if !queue.is_ready() {
+        let taken = queue.take(
+            array.left(),
+            #[inline(always)]
+            |entry| {
+                entry.put(&mut array);
+            },
+        );
+        if queue.is_used_up() {
             self.filled.store(false, Ordering::Relaxed);
         }
         match taken {

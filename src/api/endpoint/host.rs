@@ -16,14 +16,6 @@ use crate::util::closable::{Closable, Entered};
 use core::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// How far an operation has come when it was given to the engine.
-pub(super) enum Begun {
-    /// It is complete.
-    Done,
-    /// It may be unfinished, or was refused.
-    Underway(core::result::Result<(), Refused>),
-}
-
 pub(super) struct EngineHost<O: Owners> {
     pub domain: Arc<Domain>,
     /// The domain's.
@@ -59,19 +51,28 @@ impl<O: Owners> EngineHost<O> {
 
     /// Ends every call that gave the engine an operation: reports completions, wakes a sleeper, starts deferred work.
     #[inline(always)]
-    pub(super) fn finish(&self, mut core: Entered<'_, EndpointCore<O>>, begun: Begun) -> Result<(), NotBegun> {
-        // An operation that completed at once may be deferred work, whose completion starts the next.
+    pub(super) fn finish(
+        &self,
+        mut core: Entered<'_, EndpointCore<O>>,
+        begun: core::result::Result<(), Refused>,
+    ) -> Result<(), NotBegun> {
         core.report();
-        let result = match begun {
-            Begun::Done => Ok(()),
-            Begun::Underway(result) => {
-                core.begun(self.domain.driver.as_ref());
-                result
-            }
-        };
+        core.begun(self.domain.driver.as_ref());
         drop(core);
         self.deferred.run();
-        result.map_err(refused)
+        begun.map_err(refused)
+    }
+
+    /// The same for an operation that is complete: nobody waits for anything.
+    #[inline(always)]
+    pub(super) fn finish_done(&self, mut core: Entered<'_, EndpointCore<O>>) -> Result<(), NotBegun> {
+        // It may be deferred work, whose completion starts the next.
+        if !core.pending.completions.is_empty() {
+            core.report();
+        }
+        drop(core);
+        self.deferred.run();
+        Ok(())
     }
 
     /// Drives the engine, unless the object is closed or another thread is at it.

@@ -51,7 +51,7 @@ use collective::contexts::Listener;
 use core::marker::PhantomData;
 use endpoint_transport::watch_of;
 use engine_core::{CollectiveQueues, EndpointCore, Owners};
-use host::{Begun, EngineHost};
+use host::EngineHost;
 use ops::{ByThread, OnConnection, Sleeper, TransportFacts};
 use state::PendingCompletions;
 use std::collections::HashMap;
@@ -329,7 +329,7 @@ impl<T: EndpointTransport> Messaging for Endpoint<T> {
             .state
             .send_op::<T>(call, body, |address| transport.peer(address))?;
         let (engine, mut reporter) = core.parts();
-        let begun = Begun::Underway(engine.send(&send, &mut reporter));
+        let begun = engine.send(&send, &mut reporter);
         self.host.finish(guard, begun)
     }
 
@@ -351,7 +351,7 @@ impl<T: EndpointTransport> Messaging for Endpoint<T> {
             // engine's own, which is inlined into it.
             Some(look) => core.engine.peek(look, &recv, &mut &mut core.pending),
         };
-        self.host.finish(guard, Begun::Underway(begun))
+        self.host.finish(guard, begun)
     }
 }
 
@@ -363,11 +363,10 @@ impl<T: EndpointTransport> Rma for Endpoint<T> {
         let transport = core.engine.transport_mut();
         let rma = core.owners.state.rma_op::<T>(call, |address| transport.peer(address))?;
         let (engine, mut reporter) = core.parts();
-        let begun = if engine.try_direct_rma(&rma, &mut reporter) {
-            Begun::Done
-        } else {
-            Begun::Underway(engine.start_rma(&rma, &mut reporter))
-        };
+        if engine.try_direct_rma(&rma, &mut reporter) {
+            return self.host.finish_done(guard);
+        }
+        let begun = engine.start_rma(&rma, &mut reporter);
         self.host.finish(guard, begun)
     }
 }
@@ -383,11 +382,10 @@ impl<T: EndpointTransport> Atomics for Endpoint<T> {
             .state
             .atomic_op::<T>(call, |address| transport.peer(address))?;
         let (engine, mut reporter) = core.parts();
-        let begun = if engine.try_direct_atomic(&atomic, &mut reporter) {
-            Begun::Done
-        } else {
-            Begun::Underway(engine.start_atomic(&atomic, &mut reporter))
-        };
+        if engine.try_direct_atomic(&atomic, &mut reporter) {
+            return self.host.finish_done(guard);
+        }
+        let begun = engine.start_atomic(&atomic, &mut reporter);
         self.host.finish(guard, begun)
     }
 }

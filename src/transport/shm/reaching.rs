@@ -70,9 +70,11 @@ impl ShmTransport {
             return None;
         }
         let out = self.peers.get(to).and_then(|peer| peer.out.as_ref());
-        if out.is_none_or(|out| out.cache.alive_check_is_due()) {
-            self.connect_or_check(to)?;
+        // Two ends, so that where nothing is due the peer is looked up once.
+        if out.is_some_and(|out| !out.cache.alive_check_is_due()) {
+            return self.peers.get_mut(to)?.out.as_mut();
         }
+        self.connect_or_check(to)?;
         self.peers.get_mut(to)?.out.as_mut()
     }
 

@@ -40,15 +40,15 @@ impl Entry {
     /// Writes it to the program's array, in the format of the queue. False: there is no room.
     #[inline(always)]
     pub fn put(&self, array: &mut UserArray) -> bool {
-        let fields = [
-            self.context as u64,
-            self.flags,
-            self.len as u64,
-            self.buf as u64,
-            self.data,
-            self.tag,
-        ];
-        array.put(fields, self.src)
+        let field = |at| match at {
+            0 => self.context as u64,
+            1 => self.flags,
+            2 => self.len as u64,
+            3 => self.buf as u64,
+            4 => self.data,
+            _ => self.tag,
+        };
+        array.put(field, &self.src)
     }
 }
 

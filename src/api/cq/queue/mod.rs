@@ -167,17 +167,26 @@ impl Queue {
             return self.blocked(count);
         }
         let count = count.min(there);
-        let mask = self.slots.len() - 1;
-        for at in self.head..self.head + count {
-            if let Some(entry) = self.slots.get(at & mask) {
-                put(entry);
-            }
-        }
+        let first = self.head & (self.slots.len() - 1);
         self.head += count;
-        if self.head == self.tail && self.errors.is_empty() {
-            (self.head, self.tail) = (0, 0);
+        let (begin, end) = self.slots.split_at(first);
+        for entry in end.iter().take(count) {
+            put(entry);
+        }
+        for entry in begin.iter().take(count.saturating_sub(end.len())) {
+            put(entry);
         }
         Taken::Entries(count)
+    }
+
+    /// Whether all was read. The next entry is then put at the beginning of the ring.
+    #[inline(always)]
+    pub(super) fn is_used_up(&mut self) -> bool {
+        if self.head != self.tail || !self.errors.is_empty() {
+            return false;
+        }
+        (self.head, self.tail) = (0, 0);
+        !self.overrun
     }
 
     /// The next entry, if it is an error. It stays valid until the next one is taken. The error of an overrun is never

@@ -10,7 +10,6 @@ use crate::api::collective::Collectives;
 use crate::api::domain::{Domain, unused};
 use crate::api::endpoint::bindings::Bindings;
 use crate::api::endpoint::engine_core::EndpointCore;
-use crate::api::endpoint::host::Begun;
 use crate::api::endpoint::ops::{ByThread, EndpointOps, OnConnection, Sleeper, TransportFacts, lacks_srx, start, stop};
 use crate::api::endpoint::state::{EndpointState, StateGuard};
 use crate::api::endpoint::{EndpointTransport, watch_of};
@@ -288,7 +287,7 @@ impl<T: EndpointTransport + 'static> SharedRxEndpoint<T> {
         if let Some(watch) = self.watch.get().filter(|_| core.has_work()) {
             watch.mark.set();
         }
-        shared.host.finish(core, Begun::Underway(result))
+        shared.host.finish(core, result)
     }
 }
 

@@ -11,7 +11,7 @@ mod endpoint;
 
 use super::EndpointTransport;
 use super::engine_core::{CollectiveQueues, EndpointCore, Owners};
-use super::host::{Begun, EngineHost};
+use super::host::EngineHost;
 use super::lanes::Lanes;
 use super::ops::{EndpointOps, TransportFacts, stop};
 use super::state::{EndpointState, PendingCompletions, StateGuard};
@@ -281,7 +281,7 @@ impl<T: EndpointTransport> Messaging for SharedRx<T> {
         if core.has_work() {
             core.owners.mark_all();
         }
-        self.host.finish(guard, Begun::Underway(begun))
+        self.host.finish(guard, begun)
     }
 }
 
