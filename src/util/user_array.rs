@@ -69,7 +69,7 @@ impl UserArray {
 
     /// Puts the first words of an entry, and asks for no others. False: there is no room.
     #[inline(always)]
-    pub fn put(&mut self, word: impl Fn(usize) -> u64, beside: &u64) -> bool {
+    pub fn put(&mut self, word: impl Fn(usize) -> u64, beside: u64) -> bool {
         if self.left == 0 {
             return false;
         }
@@ -89,7 +89,7 @@ impl UserArray {
             }
             self.entry = self.entry.add(self.words);
             if !self.beside.is_null() {
-                self.beside.write(*beside);
+                self.beside.write(beside);
                 self.beside = self.beside.add(1);
             }
         }
@@ -132,7 +132,7 @@ mod tests {
             let (mut memory, mut beside) = ([0u64; 13], [0u64; 3]);
             // SAFETY: room for two entries of at most six words.
             let mut array = unsafe { UserArray::new(memory.as_mut_ptr(), words, beside.as_mut_ptr(), 2) };
-            let put = [7, 8, 9].map(|beside| array.put(|at| at as u64 + 1, &beside));
+            let put = [7, 8, 9].map(|beside| array.put(|at| at as u64 + 1, beside));
             assert_eq!((put, array.filled(), array.left()), ([true, true, false], 2, 0));
             let entry = &[1, 2, 3, 4, 5, 6][..words];
             assert_eq!(&memory[..2 * words], [entry, entry].concat());
@@ -147,7 +147,7 @@ mod tests {
         // SAFETY: room for one entry; no words beside.
         let mut array = unsafe { UserArray::new(memory.as_mut_ptr(), 6, core::ptr::null_mut(), 1) };
         array.close();
-        assert!(!array.put(|_| 1, &1) && !UserArray::EMPTY.clone().put(|_| 1, &1));
+        assert!(!array.put(|_| 1, 1) && !UserArray::EMPTY.clone().put(|_| 1, 1));
         assert_eq!(memory, [0; 6]);
     }
 }

@@ -48,7 +48,7 @@ impl Entry {
             4 => self.data,
             _ => self.tag,
         };
-        array.put(field, &self.src)
+        array.put(field, self.src)
     }
 }
 

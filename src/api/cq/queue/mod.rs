@@ -169,7 +169,7 @@ impl Queue {
         let count = count.min(there);
         let first = self.head & (self.slots.len() - 1);
         self.head += count;
-        let (begin, end) = self.slots.split_at(first);
+        let (begin, end) = self.slots.split_at_checked(first).unwrap_or_default();
         for entry in end.iter().take(count) {
             put(entry);
         }
