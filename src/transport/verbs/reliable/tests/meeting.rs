@@ -428,3 +428,21 @@ fn there_is_room_for_the_completions_of_all_connections() {
         kept.gone.len() >= PEERS as usize
     });
 }
+
+/// One poll goes past any number of ends of sends to the packet behind them, which a peek that polls once would miss.
+#[test]
+fn ends_of_sends_use_up_no_poll() {
+    let Ends {
+        mut a, mut b, a_of_b, ..
+    } = Reliable::<NetDevice>::pair();
+    let (net, me) = (a.device.net(), a.device.me);
+    until("room", || b.push(a_of_b, &header(7), Body::Empty, None) == Push::Done);
+    until("the packet", || {
+        b.poll(&mut Nobody, 1);
+        net.has_packet(me)
+    });
+    net.tell_ends_first(me, 1000);
+    let mut kept = Kept::default();
+    a.poll(&mut kept, 1);
+    assert_eq!(kept.packets.iter().map(|packet| packet.1).collect::<Vec<_>>(), [7]);
+}

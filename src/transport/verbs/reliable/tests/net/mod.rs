@@ -142,6 +142,27 @@ impl Net {
         self.state().cards[me].troubles.push_back(kind);
     }
 
+    /// Whether a packet lies in a device's queue of completions.
+    pub fn has_packet(&self, me: usize) -> bool {
+        let state = self.state();
+        let mut done = state.cards[me].done.iter();
+        done.any(|done| done.kind == DoneKind::Received)
+    }
+
+    /// Ends of so many sends, of a connection that is over, go before all else in that queue.
+    pub fn tell_ends_first(&self, me: usize, count: usize) {
+        let end = Done {
+            id: 0,
+            kind: DoneKind::Other,
+            failure: None,
+            len: 0,
+            data: None,
+            pair: u32::MAX,
+        };
+        let mut state = self.state();
+        (0..count).for_each(|_| state.cards[me].done.push_front(end));
+    }
+
     /// Connections of two places break.
     pub fn break_off(&self, a: SocketAddr, b: SocketAddr) {
         let mut state = self.state();
