@@ -67,7 +67,7 @@ impl UserArray {
         self.left = 0;
     }
 
-    /// Puts the first words of an entry, and asks for no others. False: there is no room.
+    /// Puts an entry, and asks `word` only for those that it has. False: there is no room.
     #[inline(always)]
     pub fn put(&mut self, word: impl Fn(usize) -> u64, beside: u64) -> bool {
         if self.left == 0 {

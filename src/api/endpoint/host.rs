@@ -63,7 +63,7 @@ impl<O: Owners> EngineHost<O> {
         begun.map_err(refused)
     }
 
-    /// The same for an operation that is complete: nobody waits for anything.
+    /// The same for an operation that is complete, of which no sleeper need know.
     #[inline(always)]
     pub(super) fn finish_done(&self, mut core: Entered<'_, EndpointCore<O>>) -> Result<(), NotBegun> {
         // It may be deferred work, whose completion starts the next.
