@@ -316,7 +316,7 @@ impl Cq {
                 entry.put(&mut array);
             },
         );
-        if queue.is_used_up() {
+        if queue.restart_if_read() {
             self.filled.store(false, Ordering::Relaxed);
         }
         match taken {

@@ -179,9 +179,9 @@ impl Queue {
         Taken::Entries(count)
     }
 
-    /// Whether all was read. The next entry is then put at the beginning of the ring.
+    /// If all was read, has the next entry put at the beginning of the ring. Returns whether there is nothing to read.
     #[inline(always)]
-    pub(super) fn is_used_up(&mut self) -> bool {
+    pub(super) fn restart_if_read(&mut self) -> bool {
         if self.head != self.tail || !self.errors.is_empty() {
             return false;
         }
