@@ -5,7 +5,7 @@
 
 use super::EndpointTransport;
 use super::connection::Connects;
-use super::state::{EndpointState, Settings, StateGuard};
+use super::state::{EndpointState, Settings, StateGuard, TxFlags};
 use super::stx::Stx;
 use crate::abi::types::*;
 use crate::api::av::Av;
@@ -191,7 +191,7 @@ pub trait EndpointOps: Messaging + Rma + Atomics + Send + Sync + 'static {
     /// The default flags for transmitting and receiving, which an alias starts with.
     fn both_flags(&self) -> (u64, u64) {
         let settings = &self.lock_state().settings;
-        (settings.tx_flags, settings.rx_flags)
+        (settings.tx_flags.bits, settings.rx_flags)
     }
 
     /// FI_GETOPSFLAG. `direction`: FI_TRANSMIT or FI_RECV.
@@ -205,7 +205,7 @@ pub trait EndpointOps: Messaging + Rma + Atomics + Send + Sync + 'static {
         let transmit = can_be_default(flags)?;
         let settings = &mut self.lock_state().settings;
         if transmit {
-            settings.tx_flags = wanted(flags);
+            settings.tx_flags = TxFlags::of(wanted(flags));
         } else {
             settings.rx_flags = wanted(flags);
         }

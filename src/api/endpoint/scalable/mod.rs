@@ -12,7 +12,7 @@ mod slot;
 
 use super::collective::contexts::{CarrierTurn, ScalableEq};
 use super::ops::{EndpointOps, TransportFacts};
-use super::state::StateGuard;
+use super::state::{StateGuard, TxFlags};
 use super::{Endpoint, EndpointTransport};
 use crate::abi::types::*;
 use crate::api::av::Av;
@@ -115,7 +115,7 @@ impl<T: EndpointTransport + 'static> Scalable<T> {
         if asked.op_flags != 0 {
             attr.op_flags = asked.op_flags;
         }
-        context.with_state(|state| state.settings.tx_flags = attr.op_flags);
+        context.with_state(|state| state.settings.tx_flags = TxFlags::of(attr.op_flags));
         Ok((context, attr))
     }
 

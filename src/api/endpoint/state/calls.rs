@@ -5,6 +5,7 @@
 //! endpoints.
 
 use super::EndpointState;
+use super::settings::TxFlags;
 use crate::abi::types::*;
 use crate::api::endpoint::EndpointTransport;
 use crate::api::endpoint::connection;
@@ -56,10 +57,10 @@ impl EndpointState {
             return Err(self.unable());
         }
         let (flags, tell) = self.send_flags(call.flags);
-        if flags & (FI_TRIGGER | FI_COMMIT_COMPLETE) != 0 {
-            return Err(not_now(self.provider, flags));
+        if flags.bits & (FI_TRIGGER | FI_COMMIT_COMPLETE) != 0 {
+            return Err(not_now(self.provider, flags.bits));
         }
-        let inject = flags & FI_INJECT != 0;
+        let inject = flags.bits & FI_INJECT != 0;
         if body.len() > self.settings.max_msg_size || inject && body.len() > self.settings.inject_size {
             return Err(Errno(FI_EMSGSIZE).into());
         }
@@ -71,8 +72,8 @@ impl EndpointState {
             data: call.data,
             body: *body,
             inject,
-            level: self.send_level(call.flags, flags),
-            fence: flags & FI_FENCE != 0,
+            level: self.send_level(call.flags, flags.level),
+            fence: flags.bits & FI_FENCE != 0,
             context: call.context,
             tell,
         })
@@ -81,8 +82,8 @@ impl EndpointState {
     /// The level of a send. The default one is for those who wait for a completion: MPICH's is delivery, and each of
     /// its injected messages would be acknowledged for nobody.
     #[inline(always)]
-    fn send_level(&self, call: Flags, flags: u64) -> CompletionLevel {
-        match level(flags) {
+    fn send_level(&self, call: Flags, asked: CompletionLevel) -> CompletionLevel {
+        match asked {
             CompletionLevel::Inject => CompletionLevel::Inject,
             _ if call.is_inject() && !self.bindings.counts_sends() => CompletionLevel::Inject,
             level => level,
@@ -106,11 +107,11 @@ impl EndpointState {
             return Err(self.unable());
         }
         let (flags, tell) = self.send_flags(call.flags);
-        if flags & (FI_TRIGGER | FI_COMMIT_COMPLETE) != 0 {
-            return Err(not_now(self.provider, flags));
+        if flags.bits & (FI_TRIGGER | FI_COMMIT_COMPLETE) != 0 {
+            return Err(not_now(self.provider, flags.bits));
         }
         // A read has no source buffer that injecting could give back early.
-        let inject = write && flags & FI_INJECT != 0;
+        let inject = write && flags.bits & FI_INJECT != 0;
         let len = call.local.len();
         if len != call.remote.len() {
             return Err(Errno(FI_EINVAL).into());
@@ -126,8 +127,8 @@ impl EndpointState {
             remote: call.remote,
             data: call.data,
             inject,
-            level: level(flags),
-            fence: flags & FI_FENCE != 0,
+            level: flags.level,
+            fence: flags.bits & FI_FENCE != 0,
             context: call.context,
             tell,
         })
@@ -144,11 +145,11 @@ impl EndpointState {
             return Err(self.unable());
         }
         let (flags, tell) = self.send_flags(call.flags);
-        if flags & (FI_TRIGGER | FI_COMMIT_COMPLETE) != 0 {
-            return Err(not_now(self.provider, flags));
+        if flags.bits & (FI_TRIGGER | FI_COMMIT_COMPLETE) != 0 {
+            return Err(not_now(self.provider, flags.bits));
         }
         check_arrays(call)?;
-        let inject = flags & FI_INJECT != 0;
+        let inject = flags.bits & FI_INJECT != 0;
         if inject && call.operand.len() + call.compare.len() > self.settings.inject_size {
             return Err(Errno(FI_EMSGSIZE).into());
         }
@@ -163,7 +164,7 @@ impl EndpointState {
             result: call.result,
             data: call.data,
             inject,
-            fence: flags & FI_FENCE != 0,
+            fence: flags.bits & FI_FENCE != 0,
             context: call.context,
             tell,
         })
@@ -216,17 +217,17 @@ impl EndpointState {
 
     /// The flags of a transmitting call, its own or the endpoint's defaults, and where its success is reported.
     #[inline]
-    pub(in crate::api::endpoint) fn send_flags(&self, flags: Flags) -> (u64, Tell) {
+    pub(in crate::api::endpoint) fn send_flags(&self, flags: Flags) -> (TxFlags, Tell) {
         let selective = self.bindings.tx_selective();
         match flags {
             Flags::Endpoint => {
                 let flags = self.settings.tx_flags;
-                (flags, tell_for(selective, flags))
+                (flags, tell_for(selective, flags.bits))
             }
-            Flags::Call(flags) | Flags::Alias(flags) => (flags, tell_for(selective, flags)),
-            Flags::Own(flags) => (flags, Tell::Own),
-            Flags::Inject => (self.settings.tx_flags & !FI_TRIGGER | FI_INJECT, Tell::Counters),
-            Flags::AliasInject(flags) => (flags & !FI_TRIGGER | FI_INJECT, Tell::Counters),
+            Flags::Call(flags) | Flags::Alias(flags) => (TxFlags::of(flags), tell_for(selective, flags)),
+            Flags::Own(flags) => (TxFlags::of(flags), Tell::Own),
+            Flags::Inject => (self.settings.tx_flags.injected(), Tell::Counters),
+            Flags::AliasInject(flags) => (TxFlags::of(flags).injected(), Tell::Counters),
         }
     }
 
@@ -272,19 +273,6 @@ fn not_now(provider: Speaker, flags: u64) -> NotBegun {
     }
     log!(by provider; Warn, EpData, "FI_COMMIT_COMPLETE: there is no persistent memory here");
     NotBegun::Refused(Errno(FI_EOPNOTSUPP))
-}
-
-/// The completion level that flags ask for. FI_MATCH_COMPLETE is served as delivery: both complete when a receive has
-/// the message or a peer discards it.
-#[inline]
-fn level(flags: u64) -> CompletionLevel {
-    if flags & (FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE) != 0 {
-        CompletionLevel::Delivery
-    } else if flags & FI_TRANSMIT_COMPLETE != 0 {
-        CompletionLevel::Transmit
-    } else {
-        CompletionLevel::Inject
-    }
 }
 
 /// -FI_EINVAL unless all buffers of the operation have one length, and not 0; -FI_EMSGSIZE for too many bytes.

@@ -32,7 +32,7 @@ pub(super) use calls::refused;
 pub use guard::StateGuard;
 pub(super) use report::PendingCompletions;
 use settings::Directed;
-pub(super) use settings::{Settings, engine_config};
+pub(super) use settings::{Settings, TxFlags, engine_config};
 
 pub struct EndpointState {
     /// The provider's name, for the log.

@@ -8,12 +8,12 @@ use crate::api::info::READS_IN_ORDER;
 use crate::api::info::caps::is_rma_target;
 use crate::api::info::model::Info;
 use crate::engine::Config;
-use crate::engine::op::MessageKind;
+use crate::engine::op::{CompletionLevel, MessageKind};
 
 /// An endpoint's capabilities and sizes, and the options that calls may change.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    pub tx_flags: u64,
+    pub tx_flags: TxFlags,
     pub rx_flags: u64,
     pub tx_size: usize,
     pub rx_size: usize,
@@ -45,6 +45,37 @@ pub struct Settings {
 }
 
 const DEFAULT_MIN_MULTI_RECV: usize = 64;
+
+/// Flags of a transmitting operation, and the completion level that they ask for.
+#[derive(Clone, Copy, Debug)]
+pub struct TxFlags {
+    pub bits: u64,
+    pub level: CompletionLevel,
+}
+
+impl TxFlags {
+    /// FI_MATCH_COMPLETE is served as delivery: both complete when a receive has the message or a peer discards it.
+    #[inline]
+    pub fn of(bits: u64) -> TxFlags {
+        let level = if bits & (FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE) != 0 {
+            CompletionLevel::Delivery
+        } else if bits & FI_TRANSMIT_COMPLETE != 0 {
+            CompletionLevel::Transmit
+        } else {
+            CompletionLevel::Inject
+        };
+        TxFlags { bits, level }
+    }
+
+    /// Those of an injected operation, which begins at once.
+    #[inline]
+    pub fn injected(self) -> TxFlags {
+        TxFlags {
+            bits: self.bits & !FI_TRIGGER | FI_INJECT,
+            ..self
+        }
+    }
+}
 
 /// Which receives may name their source (FI_DIRECTED_RECV, FI_TAGGED_DIRECTED_RECV).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,7 +128,7 @@ impl Settings {
         let directions = has(FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE);
         let moves = |direction: u64| !directions || has(direction);
         Settings {
-            tx_flags: tx.op_flags,
+            tx_flags: TxFlags::of(tx.op_flags),
             rx_flags: rx.op_flags,
             tx_size: tx.size,
             rx_size: rx.size,
