@@ -111,7 +111,8 @@ impl<T: Transport> Engine<T> {
 
     /// Starts an atomic operation on a peer's memory.
     pub fn atomic(&mut self, atomic: &Atomic, report: &mut impl Report) -> Result<(), Refused> {
-        if self.try_direct_atomic(atomic, report) {
+        if let Some(done) = self.try_direct_atomic(atomic) {
+            report.report(done);
             return Ok(());
         }
         self.start_atomic(atomic, report)
@@ -119,13 +120,9 @@ impl<T: Transport> Engine<T> {
 
     /// As `try_direct_rma`.
     #[inline(always)]
-    pub fn try_direct_atomic(&mut self, atomic: &Atomic, report: &mut impl Report) -> bool {
+    pub fn try_direct_atomic(&mut self, atomic: &Atomic) -> Option<Completion> {
         let may = atomic.len <= self.atomic_limit(atomic.op.form()) && fits(atomic);
-        let done = may && self.atomic_direct(atomic);
-        if done {
-            report.report(atomic.done());
-        }
-        done
+        (may && self.atomic_direct(atomic)).then(|| atomic.done())
     }
 
     /// As `start_rma`.

@@ -62,21 +62,19 @@ pub(super) fn with_remote(header: Header, remote: &RemoteIov) -> Header {
 impl<T: Transport> Engine<T> {
     /// Starts a read or write of a peer's memory. Its completion may be reported before this returns.
     pub fn rma(&mut self, rma: &Rma, report: &mut impl Report) -> Result<(), Refused> {
-        if self.try_direct_rma(rma, report) {
+        if let Some(done) = self.try_direct_rma(rma) {
+            report.report(done);
             return Ok(());
         }
         self.start_rma(rma, report)
     }
 
-    /// Does the operation directly in the target's memory and reports its completion, if the transport can. False:
-    /// nothing happened.
+    /// Does the operation directly in the target's memory, if the transport can. The caller reports its completion.
+    /// None: nothing happened.
     #[inline(always)]
-    pub fn try_direct_rma(&mut self, rma: &Rma, report: &mut impl Report) -> bool {
+    pub fn try_direct_rma(&mut self, rma: &Rma) -> Option<Completion> {
         let done = rma.local.len() == rma.remote.len() && self.rma_direct(rma);
-        if done {
-            report.report(rma.done());
-        }
-        done
+        done.then(|| rma.done())
     }
 
     /// Starts an operation that `try_direct_rma` could not do.

@@ -11,7 +11,7 @@ use crate::api::domain::Domain;
 use crate::api::errno::{Errno, Result};
 use crate::api::messaging::NotBegun;
 use crate::api::progress::Watch;
-use crate::engine::op::{ReceiveOf, Refused};
+use crate::engine::op::{Completion, ReceiveOf, Refused, Report};
 use crate::util::closable::{Closable, Entered};
 use core::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -65,7 +65,8 @@ impl<O: Owners> EngineHost<O> {
 
     /// The same for an operation that is complete, of which no sleeper need know.
     #[inline(always)]
-    pub(super) fn finish_done(&self, mut core: Entered<'_, EndpointCore<O>>) -> Result<(), NotBegun> {
+    pub(super) fn finish_done(&self, mut core: Entered<'_, EndpointCore<O>>, done: Completion) -> Result<(), NotBegun> {
+        core.parts().1.report(done);
         // It may be deferred work, whose completion starts the next.
         if !core.pending.completions.is_empty() {
             core.report();

@@ -362,10 +362,10 @@ impl<T: EndpointTransport> Rma for Endpoint<T> {
         let core = &mut *guard;
         let transport = core.engine.transport_mut();
         let rma = core.owners.state.rma_op::<T>(call, |address| transport.peer(address))?;
-        let (engine, mut reporter) = core.parts();
-        if engine.try_direct_rma(&rma, &mut reporter) {
-            return self.host.finish_done(guard);
+        if let Some(done) = core.engine.try_direct_rma(&rma) {
+            return self.host.finish_done(guard, done);
         }
+        let (engine, mut reporter) = core.parts();
         let begun = engine.start_rma(&rma, &mut reporter);
         self.host.finish(guard, begun)
     }
@@ -381,10 +381,10 @@ impl<T: EndpointTransport> Atomics for Endpoint<T> {
             .owners
             .state
             .atomic_op::<T>(call, |address| transport.peer(address))?;
-        let (engine, mut reporter) = core.parts();
-        if engine.try_direct_atomic(&atomic, &mut reporter) {
-            return self.host.finish_done(guard);
+        if let Some(done) = core.engine.try_direct_atomic(&atomic) {
+            return self.host.finish_done(guard, done);
         }
+        let (engine, mut reporter) = core.parts();
         let begun = engine.start_atomic(&atomic, &mut reporter);
         self.host.finish(guard, begun)
     }
