@@ -65,10 +65,12 @@ impl Peers {
     ) -> Option<PeerId> {
         let Some(hold) = &self.av else { return self.only };
         let removals = hold.av().generation();
-        match self.to_peer.get(fi_addr as usize) {
-            Some(known @ 1..) if removals == self.removals => Some(known - 1),
-            _ => self.look_up::<T>(fi_addr, removals, find),
+        if removals == self.removals
+            && let Some(known @ 1..) = self.to_peer.get(fi_addr as usize)
+        {
+            return Some(known - 1);
         }
+        self.look_up::<T>(fi_addr, removals, find)
     }
 
     /// The peer that a directed receive names: any context of it may be the sender.
