@@ -125,7 +125,8 @@ impl RegionCache {
     #[inline(always)]
     fn enter<'a>(&mut self, mark: &'a AtomicU64, place: u64, fenced: bool) -> Marked<'a> {
         let marked = self.visits + place;
-        self.visits += VISIT;
+        let even = self.visits + VISIT;
+        self.visits = even;
         // SYNC POINT reach: the mark is set before the generation is read.
         mark.store(marked, Ordering::Relaxed);
         if fenced {
@@ -133,10 +134,7 @@ impl RegionCache {
         } else {
             compiler_fence(Ordering::SeqCst);
         }
-        Marked {
-            mark,
-            even: self.visits,
-        }
+        Marked { mark, even }
     }
 
     #[inline(always)]
