@@ -107,6 +107,17 @@ static double repeated(struct side *me, size_t size, long count, int window, str
 	return timed(me, size, count, window, there, one);
 }
 
+/* One after the other, of which nothing is told but that its buffer may be reused, when the call returns. */
+static double injected(struct side *me, size_t size, long count, struct window to)
+{
+	mark(me, size);
+	double start = now();
+	for (long i = 0; me->rank == 0 && i < count; i++)
+		post(me, fi_inject_write(me->ep, me->tx, size, me->peer, to.addr, to.key));
+	one_sided_end(me);
+	return now() - start;
+}
+
 /* What the counter has now, as rank 0 sees it. */
 static uint64_t counter_there(struct side *me, struct window there)
 {
@@ -236,6 +247,16 @@ BESIDE_WORK(write_to_a_computing_one, 1, write_there)
 BESIDE_WORK(read_and_compute, 0, read_there)
 BESIDE_WORK(read_from_a_computing_one, 1, read_there)
 
+static double inject_rate(struct side *me, size_t size, long count)
+{
+	return injected(me, size, count, private_window(me));
+}
+
+static double inject_rate_shared(struct side *me, size_t size, long count)
+{
+	return injected(me, size, count, shared_window(me));
+}
+
 static double put(struct side *me, size_t size, long count)
 {
 	return put_to(me, size, count, private_window(me), me->rx);
@@ -257,6 +278,7 @@ const struct work remote_memory[] = {
 	ROWS("rma-write-delivered", NANOSECONDS, all_sizes, deliver_one, RMA),
 	ROWS("rma-read", NANOSECONDS, all_sizes, read_one, RMA),
 	ROWS("rma-write-rate", MILLIONS_PER_SECOND, eight, write_rate, RMA),
+	ROWS("rma-inject-rate", MILLIONS_PER_SECOND, eight, inject_rate, RMA),
 	ROWS("rma-read-rate", MILLIONS_PER_SECOND, eight, read_rate, RMA),
 	ROWS("rma-write-bandwidth", GIGABYTES_PER_SECOND, long_sizes, write_bandwidth, RMA),
 	ROWS("rma-read-bandwidth", GIGABYTES_PER_SECOND, long_sizes, read_bandwidth, RMA),

@@ -130,6 +130,7 @@ class Ucx:
         "rma-read-rate-shared": ("ucp_get", "", "M/s"),
         "rma-read-bandwidth-shared": ("ucp_get", "", "GB/s"),
         "rma-write-rate-shared": ("ucp_put_bw", "", "M/s"),
+        "rma-inject-rate-shared": ("ucp_put_bw", "", "M/s"),
         "rma-write-bandwidth-shared": ("ucp_put_bw", "", "GB/s"),
         "fetch-add-shared": ("ucp_fadd", "-O 1", "ns"),
         "fetch-add-rate-shared": ("ucp_fadd", "", "M/s"),
