@@ -353,7 +353,10 @@ impl<T: Transport> Engine<T> {
 
     #[inline(always)]
     fn progress_once(&mut self, report: &mut impl Report) -> usize {
-        self.push_all(report);
+        if self.busy() {
+            self.transport.gather();
+            self.push_waiting(report);
+        }
         let core = &mut self.core;
         let came = self.transport.poll(&mut EngineSink { core, report }, POLL);
         if !self.core.matched_offers.is_empty() {

@@ -37,7 +37,7 @@ impl<T: Transport> Engine<T> {
     }
 
     #[inline(never)]
-    fn push_waiting(&mut self, report: &mut impl Report) {
+    pub(super) fn push_waiting(&mut self, report: &mut impl Report) {
         self.more_to_push = false;
         if !self.core.calls.is_empty() {
             self.make_calls(report);

@@ -145,7 +145,12 @@ pub trait Transport {
         false
     }
 
-    /// What the engine pushed since `poll`, without a notice, may have been gathered until here. It has nothing more to
+    /// What the engine pushes from here on, without a notice, may be gathered until `flush`, which follows. So it may
+    /// after `poll`.
+    #[inline(always)]
+    fn gather(&mut self) {}
+
+    /// What the engine pushed since `gather` or `poll`, without a notice, may have been gathered until here. It has nothing more to
     /// push now, has answered all that came (`Sink::is_to_answer`), and may not be called again soon.
     #[inline(always)]
     fn flush(&mut self) {}

@@ -41,7 +41,7 @@ pub struct Join<N: Naming> {
     far: Option<Side<N::Far>>,
     peers: Peers,
     turns: Turns,
-    /// The far way was pushed to or polled since its last flush.
+    /// The far way was told to gather, pushed to or polled since its last flush.
     far_is_to_flush: bool,
     /// By the engine's name of what is exposed, if its end is to be told: on which way, and the transport's name.
     exposed: HashMap<u64, (Way, u64)>,
@@ -292,6 +292,16 @@ impl<N: Naming> Transport for Join<N> {
         match self.near_to(to) {
             Some((near, number)) => near.came_late(number),
             None => self.far_to(to).is_some_and(|(far, number)| far.came_late(number)),
+        }
+    }
+
+    fn gather(&mut self) {
+        if let Some(near) = self.near_mut() {
+            near.gather();
+        }
+        if let Some(far) = self.far_mut() {
+            far.gather();
+            self.far_is_to_flush = true;
         }
     }
 

@@ -387,6 +387,10 @@ impl Transport for TcpTransport {
         pushed
     }
 
+    fn gather(&mut self) {
+        self.flush_follows = true;
+    }
+
     #[inline]
     fn flush(&mut self) {
         self.flush_follows = false;

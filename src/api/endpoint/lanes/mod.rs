@@ -149,6 +149,10 @@ impl<T: EndpointTransport> Lanes<T> {
         self.lanes.iter().filter_map(|lane| lane.transport.as_ref())
     }
 
+    fn open_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.lanes.iter_mut().filter_map(|lane| lane.transport.as_mut())
+    }
+
     pub(super) fn transport(&self, lane: usize) -> Option<&T> {
         self.lanes.get(lane)?.transport.as_ref()
     }
@@ -352,9 +356,12 @@ impl<T: EndpointTransport> Transport for Lanes<T> {
             .is_none_or(|(transport, number)| transport.abandon(number))
     }
 
+    fn gather(&mut self) {
+        self.open_mut().for_each(T::gather);
+    }
+
     fn flush(&mut self) {
-        let transports = self.lanes.iter_mut().filter_map(|lane| lane.transport.as_mut());
-        transports.for_each(T::flush);
+        self.open_mut().for_each(T::flush);
     }
 
     fn poll<S: Sink>(&mut self, sink: &mut S, budget: usize) -> usize {
@@ -429,8 +436,7 @@ impl<T: EndpointTransport> Transport for Lanes<T> {
     fn copy(&mut self, to: PeerId, copy: &port::CopyOp<'_>, token: Token) -> Get {
         match self.behind(to) {
             Some((transport, number)) if !T::ONE_SIDED => transport.copy(number, copy, token),
-            Some(_) => Get::Unsupported,
-            None => Get::Unsupported,
+            _ => Get::Unsupported,
         }
     }
 
@@ -440,12 +446,11 @@ impl<T: EndpointTransport> Transport for Lanes<T> {
     }
 
     fn poll_mark(&self, to: PeerId) -> u64 {
-        match self.numbers.get(to as usize) {
-            Some(NumberOf::Peer { lane, number }) => self
-                .transport(*lane)
-                .map_or(0, |transport| transport.poll_mark(*number)),
-            Some(NumberOf::Source | NumberOf::Nothing) | None => 0,
-        }
+        let Some(NumberOf::Peer { lane, number }) = self.numbers.get(to as usize) else {
+            return 0;
+        };
+        self.transport(*lane)
+            .map_or(0, |transport| transport.poll_mark(*number))
     }
 
     fn recall(&mut self, to: PeerId, judge: impl FnMut(&Header, usize) -> Recall) -> Option<usize> {

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::engine::wire::Packet;
+use crate::transport::tcp::send_buffer::PREFIX;
 use core::mem::MaybeUninit;
 use socket2::SockRef;
 
@@ -14,11 +15,12 @@ fn push(from: &mut TcpTransport, to: PeerId, id: u32) {
     from.flush();
 }
 
-/// Until the kernel has something of this peer for us.
-fn await_bytes(end: &mut TcpTransport, peer: PeerId) {
+/// Until the kernel has so many bytes of this peer for us.
+fn await_bytes(end: &mut TcpTransport, peer: PeerId, count: usize) {
     let socket = &end.peers.link(peer).unwrap().socket;
     let socket = SockRef::from(socket);
-    until("bytes", || socket.peek(&mut [MaybeUninit::uninit()]).is_ok());
+    let mut buffer = vec![MaybeUninit::uninit(); count];
+    until("bytes", || socket.peek(&mut buffer).is_ok_and(|came| came == count));
 }
 
 /// One of many is talked with all the time. Then another one says something, just after the first did.
@@ -43,7 +45,7 @@ fn one_poll_after_another_that_has_found_something() {
         for from in [0, quiet] {
             id += 1;
             push(&mut others[from], numbers[from].1, id);
-            await_bytes(&mut hub, numbers[from].0);
+            await_bytes(&mut hub, numbers[from].0, 1);
             if from == 0 {
                 until("the one who is talked with", || hub.poll(&mut kept, 10) > 0);
             } else {
@@ -53,4 +55,27 @@ fn one_poll_after_another_that_has_found_something() {
             assert_eq!((*came_from, header.id), (numbers[from].0, id), "round {round}");
         }
     }
+}
+
+/// The first packet leaves at once, as its receiver may have nothing else to do.
+#[test]
+fn what_the_engine_has_queued_leaves_together() {
+    let (mut a, mut b) = (open(), open());
+    let (b_of_a, a_of_b) = numbers(&mut a, &mut b);
+    connect(&mut a, b_of_a, &mut b, a_of_b);
+    let header = |id| Header::new(Packet::Eager, id);
+    push(&mut a, b_of_a, 0);
+    a.gather();
+    let held_back = [1, 2, 3].map(|id| {
+        let pushed = a.push(b_of_a, &header(id), Body::Empty, None);
+        (pushed, a.holds_back(b_of_a))
+    });
+    assert_eq!(held_back, [(Push::Done, true); 3]);
+    a.flush();
+    assert!(!a.holds_back(b_of_a));
+    let mut kept = Kept::default();
+    until("all", || {
+        b.poll(&mut kept, 64);
+        kept.packets.len() == 4
+    });
 }

@@ -56,6 +56,9 @@ macro_rules! variant {
                 fn push(&mut self, to: PeerId, header: &Header, body: Body<'_>, notice: Option<Notice>) -> Push {
                     self.0.push(to, header, body, notice)
                 }
+                fn gather(&mut self) {
+                    self.0.gather();
+                }
                 fn flush(&mut self) {
                     self.0.flush();
                 }
