@@ -337,13 +337,14 @@ impl<T: Transport> Engine<T> {
         self.full_polls = 0;
         loop {
             let came = self.progress_once(report);
-            if came < POLL || self.has_done_enough(report) {
+            let is_all = came < POLL && !self.more_to_push;
+            if is_all || self.has_done_enough(report) {
                 return came;
             }
         }
     }
 
-    /// A poll took as much as one takes: whether the rest is left to the next call.
+    /// A poll took, or pushed, as much as one does: whether the rest is left to the next call.
     #[cold]
     #[inline(never)]
     fn has_done_enough(&mut self, report: &impl Report) -> bool {

@@ -1,5 +1,6 @@
 //! Atomic operations on regions.
 
+use super::read_write::Hearer;
 use super::*;
 
 use crate::mem::atomic::{Datatype, Op};
@@ -221,4 +222,27 @@ fn the_most_is_taken_and_no_more(bed: &mut Bed, form: Form) {
     }
     bed.settle();
     assert_eq!(bed.done(0), [end(CompletedOp::Atomic(form), 1, most, None)]);
+}
+
+/// More than are pushed to a peer at a time, and more than one poll takes: the target may not look again for long.
+#[test]
+fn all_that_have_come_are_answered_in_one_turn() {
+    const ALL: usize = 100;
+    let mut bed = Bed::new(2, 1, manners()[0], Config::default());
+    let memory = words(&[0]);
+    register(&bed, 1, 1, &memory, Rights::BOTH);
+    let (one, before) = (words(&[1]), words(&[0]));
+    let target = AtomicTarget::Memory(remote(&[(0, 8, 1)]));
+    for _ in 0..ALL {
+        let fetch = Atomic {
+            result: before.iov(),
+            ..operation(Form::Fetch, SUM, target, &one)
+        };
+        bed.atomic(0, &fetch).unwrap();
+    }
+    bed.world.borrow_mut().now += 1;
+    bed.nodes[1].engine.progress(&mut Hearer(false));
+    assert_eq!(bed.world.borrow().count(Packet::Reply), ALL);
+    bed.settle();
+    assert_eq!((bed.ends(0).len(), memory.bytes()), (ALL, bytes(&[ALL as u64])));
 }

@@ -196,7 +196,7 @@ fn refuse(manner: Manner, len: usize, kind: Access) {
 }
 
 /// A program that has something to read, or has not, whatever it is told.
-struct Hearer(bool);
+pub(super) struct Hearer(pub bool);
 
 impl Report for Hearer {
     fn report(&mut self, _: Completion) {}
