@@ -23,9 +23,6 @@ pub(super) const CROWDED: u64 = 2000;
 /// Polls without news after which a link is no longer asked.
 pub(super) const COOL: u32 = 2000;
 
-/// Packets of one link before others have their turn.
-const TURN: usize = 32;
-
 /// What becomes of a link that was read.
 #[derive(PartialEq)]
 enum After {
@@ -44,7 +41,7 @@ fn read<S: Sink>(
     buffer: &mut [u8],
     most: usize,
 ) -> (usize, After) {
-    let came = link.receive(number, sink, buffer, TURN.min(most));
+    let came = link.receive(number, sink, buffer, most);
     link.idle = if came > 0 || has_news { 0 } else { link.idle + 1 };
     let after = match (link.is_over(), link.idle > COOL) {
         (true, _) => After::Ends,

@@ -57,6 +57,21 @@ fn one_poll_after_another_that_has_found_something() {
     }
 }
 
+/// Of one peer that has sent much, as of many.
+#[test]
+fn a_poll_takes_as_much_as_it_may() {
+    const SENT: u32 = 100;
+    let (mut a, mut b) = (open(), open());
+    let (b_of_a, a_of_b) = numbers(&mut a, &mut b);
+    connect(&mut a, b_of_a, &mut b, a_of_b);
+    (0..SENT).for_each(|id| push(&mut a, b_of_a, id));
+    let all = SENT as usize * (PREFIX + b"body".len());
+    await_bytes(&mut b, a_of_b, all);
+    let mut kept = Kept::default();
+    let came = [0; 3].map(|_| b.poll(&mut kept, 64));
+    assert_eq!((came, kept.packets.len()), ([64, 36, 0], SENT as usize));
+}
+
 /// The first packet leaves at once, as its receiver may have nothing else to do.
 #[test]
 fn what_the_engine_has_queued_leaves_together() {
