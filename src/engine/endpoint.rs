@@ -337,8 +337,8 @@ impl<T: Transport> Engine<T> {
         self.full_polls = 0;
         loop {
             let came = self.progress_once(report);
-            let is_all = came < POLL && !self.more_to_push;
-            if is_all || self.has_done_enough(report) {
+            let nothing_is_left = came < POLL && !self.more_to_push;
+            if nothing_is_left || self.has_done_enough(report) {
                 return came;
             }
         }

@@ -13,8 +13,9 @@ use super::port::{Body, Get, NotDone, PeerId, Push, Transport};
 use super::state::{Call, GetOwner};
 use super::wire::Packet;
 
-/// Packets pushed to one peer before others have their turn; answers are not counted. The program may have been told
-/// of what an answer belongs to, and not call again: nothing but the transport may keep an answer here.
+/// Packets pushed to one peer before others have their turn; answers are not counted, replies to reads and atomics are.
+/// The program may have been told of what an answer belongs to, and not call again: nothing but the transport may keep
+/// an answer here.
 const BURST: usize = 32;
 
 /// The outcome of pushing a peer's next packet.

@@ -150,8 +150,8 @@ pub trait Transport {
     #[inline(always)]
     fn gather(&mut self) {}
 
-    /// What the engine pushed since `gather` or `poll`, without a notice, may have been gathered until here. It has nothing more to
-    /// push now, has answered all that came (`Sink::is_to_answer`), and may not be called again soon.
+    /// What the engine pushed since `gather` or `poll`, without a notice, may have been gathered until here. It has
+    /// nothing more to push now, has answered all that came (`Sink::is_to_answer`), and may not be called again soon.
     #[inline(always)]
     fn flush(&mut self) {}
 
