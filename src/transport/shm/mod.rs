@@ -28,6 +28,7 @@ mod ahead;
 mod attention;
 mod bells;
 mod config;
+mod contest;
 mod copy_speed;
 mod delivery;
 mod dialogue;

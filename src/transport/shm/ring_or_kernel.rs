@@ -8,6 +8,7 @@
 
 use super::ShmTransport;
 use super::config::{MAX_BODY, MAX_IN_RING, MAX_READ, MAX_WRITE, MAX_WRITTEN};
+use super::contest::{Contest, Rival};
 use super::copy_speed::{KernelPace, SpeedClass};
 use super::dialogue::LONGEST_TURN;
 use super::direct_access::RemoteRange;
@@ -41,7 +42,7 @@ const LOOKS_AT_MOST: usize = 8192;
 const WORTH_BOTH: usize = 16 << 10;
 /// The borders of turns (`copy_speed`) are such that one class does for all lengths up to this. Longer ones take less for
 /// a byte by a dual copy.
-const ONE_CLASS_TO: usize = 64 << 10;
+pub(super) const ONE_CLASS_TO: usize = 64 << 10;
 /// Between two polls packets ask for so many bytes, then the kernel reads: nobody takes the answers meanwhile, and the
 /// peer has room for some of them only. Near, each of 300 reads of 64 KiB took 20 us if all went as packets, 5 us so.
 const MOST_ASKED: usize = 256 << 10;
@@ -53,6 +54,7 @@ const NOT_WAITED: u8 = 64;
 pub(super) struct Choice {
     trials: Trials,
     trials_of_turns: Trials,
+    contest: Contest,
     /// Of messages in a row some are offered, as only that shows whether the peer sends at the same time.
     trials_of_crossing: Trials,
     trials_of_reads: Trials,
@@ -129,6 +131,13 @@ impl Choice {
                 &mut self.trials_of_writes,
             ),
         }
+    }
+
+    /// Whether a message that may be a turn becomes one, where none of the peer's crosses it.
+    fn is_sooner_said(&mut self, len: usize, speed: SpeedClass, least: SpeedClass) -> bool {
+        let is_quick = is_quick_enough(speed, least, &mut self.trials_of_turns);
+        let guess = if is_quick { Rival::Turn } else { Rival::Fetch };
+        self.contest.way_of(len, guess) == Rival::Turn
     }
 }
 
@@ -246,7 +255,10 @@ impl Outbound {
                 true => SpeedClass::BeatsFetchOf64K,
                 false => SpeedClass::BeatsFetchOf16K,
             };
-            return is_quick_enough(speed, least, &mut self.choice.trials_of_turns);
+            return match crosses {
+                true => is_quick_enough(speed, least, &mut self.choice.trials_of_turns),
+                false => self.choice.is_sooner_said(len, speed, least),
+            };
         }
         if len > MAX_IN_RING || around.crossing && len > WORTH_BOTH {
             return false;

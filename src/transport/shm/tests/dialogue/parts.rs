@@ -126,6 +126,30 @@ fn an_answer_that_is_broken_off_goes_on_in_order() {
     }
 }
 
+/// As only that shows how quickly the kernel does it. One that the peer's cross is not tried, nor one of a single part.
+#[test]
+fn some_of_many_turns_are_fetched_all_the_same() {
+    let mut pair = Pair::meet();
+    pair.enlarge();
+    let who = pair.speaker();
+    // As if no copy had been timed.
+    let speed = pair.out(who).lane.dialogue_speed();
+    speed.store(SpeedClass::Unknown as u64, Ordering::Relaxed);
+    let mut fetched = |len: usize, crossing: bool| {
+        let around = Around {
+            crossing,
+            ..Around::default()
+        };
+        let to = pair.to[who];
+        (0..64)
+            .filter(|_| !pair.ends[who].is_sooner_sent(to, len, around))
+            .count()
+    };
+    assert_eq!((fetched(MAX_BODY, false), fetched(MAX_IN_RING, false)), (0, 8));
+    assert_eq!(fetched(16 << 10, true), 8, "short ones never count as crossing");
+    assert_eq!(fetched(MAX_IN_RING, true), 0);
+}
+
 /// Its lines would be the other side's, which no speed shows. Where long ones answer each other they come back.
 #[test]
 fn a_long_message_is_a_turn_where_long_ones_answer_each_other() {
