@@ -20,7 +20,7 @@ const TIMED: u16 = 8;
 /// At first both ways are timed at the end of so many messages.
 const FIRST: u16 = 64;
 /// After each comparison that changes nothing it is twice as many, up to this: a program that has changed, or was moved,
-/// is noticed, and the slower way costs a hundredth at most.
+/// is noticed, and one message of 128 goes the slower way.
 const MOST: u16 = 1024;
 /// The other way is taken if it was quicker by this percentage, and twice in a row.
 const CLEARLY: u128 = 105;
@@ -75,7 +75,7 @@ pub(super) struct Contest {
 }
 
 impl Contest {
-    /// How the next message goes, which is so long. `guess`: which way is taken to be quicker as long as nothing was found.
+    /// How the next message of this length goes. `guess`: which way is taken to be quicker as long as nothing was found.
     pub(super) fn way_of(&mut self, len: usize, guess: Rival) -> Rival {
         self.way_at(len, guess, Instant::now)
     }
@@ -209,7 +209,8 @@ mod tests {
         rounds.go(2 * FIRST, 64 << 10, Rival::Turn, [100, 50]);
         let turns = rounds.turns(FIRST, 64 << 10, Rival::Turn, [100, 100]);
         assert_eq!(turns, usize::from(FIRST - TIMED));
-        assert_eq!(rounds.turns(2 * FIRST - TIMED, 64 << 10, Rival::Turn, [100, 100]), 120);
+        let turns = rounds.turns(2 * FIRST - TIMED, 64 << 10, Rival::Turn, [100, 100]);
+        assert_eq!(turns, usize::from(2 * FIRST - TIMED));
     }
 
     /// One round of each way is enough that nothing has disturbed.
@@ -228,10 +229,12 @@ mod tests {
         let mut rounds = Rounds::new();
         for _ in 0..2 * FIRST {
             rounds.go(1, 64 << 10, Rival::Turn, [12, 7]);
-            rounds.go(1, 16 << 10, Rival::Turn, [1, 50]);
+            rounds.go(1, 16 << 10, Rival::Turn, [12, 7]);
         }
-        // One between two others belongs to neither round.
-        assert_eq!(rounds.turns(8, 64 << 10, Rival::Turn, [12, 7]), 8);
+        // From a message to one of another length is no round of either.
+        for len in [64 << 10, 16 << 10] {
+            assert_eq!(rounds.turns(8, len, Rival::Turn, [12, 7]), 8, "{len}");
+        }
         for len in [0, MAX_BODY, (64 << 10) + 1, usize::MAX] {
             for guess in [Rival::Turn, Rival::Fetch] {
                 let ways = rounds.go(2 * FIRST, len, guess, [12, 7]);

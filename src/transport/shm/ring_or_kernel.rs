@@ -133,9 +133,8 @@ impl Choice {
         }
     }
 
-    /// Whether a message that may be a turn becomes one, where none of the peer's crosses it.
-    fn is_sooner_said(&mut self, len: usize, speed: SpeedClass, least: SpeedClass) -> bool {
-        let is_quick = is_quick_enough(speed, least, &mut self.trials_of_turns);
+    /// Whether a message that may be a turn, and is answered, becomes one. `is_quick`: what copies take says so.
+    fn is_sooner_said(&mut self, len: usize, is_quick: bool) -> bool {
         let guess = if is_quick { Rival::Turn } else { Rival::Fetch };
         self.contest.way_of(len, guess) == Rival::Turn
     }
@@ -245,7 +244,8 @@ impl Outbound {
         if !around.followed && self.is_ring_read() && self.has_room_for_turn(len, MAX_BODY) {
             // It would be a turn in any case.
             let speed = self.dialogue_speed();
-            let crosses = len > WORTH_BOTH && (around.crossing || self.says_long_elsewhere());
+            let is_unanswered = self.says_long_elsewhere();
+            let crosses = len > WORTH_BOTH && (around.crossing || is_unanswered);
             // One that is answered briefly goes to lines that the peer has, which the speed does not show; and so does
             // one of two that cross, unless both go by turns.
             if (crosses || len > MAX_IN_RING) && speed != SpeedClass::Unknown && !self.has_lines() {
@@ -255,9 +255,13 @@ impl Outbound {
                 true => SpeedClass::BeatsFetchOf64K,
                 false => SpeedClass::BeatsFetchOf16K,
             };
-            return match crosses {
-                true => is_quick_enough(speed, least, &mut self.choice.trials_of_turns),
-                false => self.choice.is_sooner_said(len, speed, least),
+            let is_quick = is_quick_enough(speed, least, &mut self.choice.trials_of_turns);
+            // From one message to the next is a round only if the peer answers in between.
+            let is_answered = !crosses && !is_unanswered;
+            return if is_answered {
+                self.choice.is_sooner_said(len, is_quick)
+            } else {
+                is_quick
             };
         }
         if len > MAX_IN_RING || around.crossing && len > WORTH_BOTH {

@@ -84,6 +84,8 @@ fn long_messages_that_cross_are_turns_only_where_those_are_quick() {
                 assert_eq!(is_sent(who, copies, len), len <= most, "{copies:?} {len}");
             }
         }
+        let tried = (0..64).filter(|_| !is_sent(who, SpeedClass::Unknown, 16 << 10));
+        assert_eq!(tried.count(), 0, "the next one ends no round");
     }
 }
 
