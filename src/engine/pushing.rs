@@ -13,9 +13,9 @@ use super::port::{Body, Get, NotDone, PeerId, Push, Transport};
 use super::state::{Call, GetOwner};
 use super::wire::Packet;
 
-/// Packets pushed to one peer before others have their turn; answers are not counted, replies to reads and atomics are.
-/// The program may have been told of what an answer belongs to, and not call again: nothing but the transport may keep
-/// an answer here.
+/// Packets pushed to one peer before others have their turn. Answers and the replies to short reads and atomics are not
+/// counted: the program may have been told of what they belong to, and not call again, so nothing but the transport may
+/// keep them here.
 const BURST: usize = 32;
 
 /// The outcome of pushing a peer's next packet.
@@ -127,10 +127,9 @@ impl<T: Transport> Engine<T> {
                 if matches!(packet.purpose, Purpose::Start(_) | Purpose::Segment(_)) {
                     self.judge_first(to);
                 }
-                if packet.purpose == Purpose::Control {
-                    Step::Answered
-                } else {
-                    Step::Pushed
+                match packet.purpose {
+                    Purpose::Control | Purpose::Reply => Step::Answered,
+                    _ => Step::Pushed,
                 }
             }
             Push::Full => Step::Full,
