@@ -70,19 +70,29 @@ impl Default for Group {
 #[derive(Debug, Default)]
 pub(super) struct Contest {
     groups: [Group; LENGTHS.len() - 1],
-    /// The last message, if it was timed: its group, its way, and when it went.
-    last: Option<(usize, Rival, Instant)>,
+    /// The last message, if it was timed.
+    last: Option<Timed>,
+}
+
+#[derive(Debug)]
+struct Timed {
+    number: u64,
+    group: usize,
+    way: Rival,
+    at: Instant,
 }
 
 impl Contest {
-    /// How the next message of this length goes. `guess`: which way is taken to be quicker as long as nothing was found.
-    pub(super) fn way_of(&mut self, len: usize, guess: Rival) -> Rival {
-        self.way_at(len, guess, Instant::now)
+    /// How the next message of this length goes. `number`: of long messages to this peer, those that are not asked about
+    /// included, as only from one to the next is a round. `guess`: which way is taken to be quicker as long as nothing
+    /// was found.
+    pub(super) fn way_of(&mut self, number: u64, len: usize, guess: Rival) -> Rival {
+        self.way_at(number, len, guess, Instant::now)
     }
 
-    fn way_at(&mut self, len: usize, guess: Rival, now: impl FnOnce() -> Instant) -> Rival {
+    fn way_at(&mut self, number: u64, len: usize, guess: Rival, now: impl FnOnce() -> Instant) -> Rival {
         let last = self.last.take();
-        let Some((number, group)) = group_of(len).and_then(|at| Some((at, self.groups.get_mut(at)?))) else {
+        let Some((at, group)) = group_of(len).and_then(|at| Some((at, self.groups.get_mut(at)?))) else {
             return guess;
         };
         let usual = group.found.unwrap_or(guess);
@@ -90,10 +100,15 @@ impl Contest {
         let way = if left <= TIMED { usual.other() } else { usual };
         if left <= 2 * TIMED {
             let now = now();
-            if let Some((.., at)) = last.filter(|(before, by, _)| (*before, *by) == (number, way)) {
-                group.took(way, now - at);
+            if let Some(last) = last.filter(|last| (last.number + 1, last.group, last.way) == (number, at, way)) {
+                group.took(way, now - last.at);
             }
-            self.last = Some((number, way, now));
+            self.last = Some(Timed {
+                number,
+                group: at,
+                way,
+                at: now,
+            });
         }
         group.gone += 1;
         if group.gone == group.each {
@@ -119,8 +134,9 @@ impl Group {
 
     #[cold]
     fn compare(&mut self, usual: Rival) {
-        let [ours, others] = [usual, usual.other()].map(|way| self.quickest_of(way).as_nanos());
-        let is_quicker = others * CLEARLY < ours * 100;
+        let [ours, others] = [usual, usual.other()].map(|way| *self.quickest_of(way));
+        let both_are_known = ours.max(others) < Duration::MAX;
+        let is_quicker = both_are_known && others.as_nanos() * CLEARLY < ours.as_nanos() * 100;
         let wins = if is_quicker { self.wins + 1 } else { 0 };
         let each = if is_quicker { FIRST } else { (2 * self.each).min(MOST) };
         *self = match wins == IN_A_ROW {
@@ -151,6 +167,7 @@ mod tests {
     struct Rounds {
         contest: Contest,
         now: Instant,
+        number: u64,
     }
 
     impl Rounds {
@@ -158,14 +175,16 @@ mod tests {
             Rounds {
                 contest: Contest::default(),
                 now: Instant::now(),
+                number: 0,
             }
         }
 
         /// The ways of so many messages.
         fn go(&mut self, count: u16, len: usize, guess: Rival, micros: [u64; 2]) -> Vec<Rival> {
             let mut go = |_| {
-                let way = self.contest.way_at(len, guess, || self.now);
+                let way = self.contest.way_at(self.number, len, guess, || self.now);
                 self.now += Duration::from_micros(micros[way as usize]);
+                self.number += 1;
                 way
             };
             (0..count).map(&mut go).collect()
@@ -222,6 +241,19 @@ mod tests {
             rounds.go(1, 16 << 10, Rival::Turn, [slow * 12, slow * 7]);
         }
         assert_eq!(rounds.turns(FIRST - TIMED, 16 << 10, Rival::Turn, [12, 7]), 0);
+    }
+
+    /// Of two that send at the same time one may go by turns and the next through the ring.
+    #[test]
+    fn what_goes_another_way_in_between_makes_no_round_longer() {
+        let (mut rounds, len, micros) = (Rounds::new(), 16 << 10, [10, 12]);
+        for _ in 0..8 * FIRST {
+            if rounds.go(1, len, Rival::Turn, micros) == [Rival::Turn] {
+                rounds.now += Duration::from_micros(10);
+                rounds.number += 1;
+            }
+        }
+        assert_eq!(rounds.turns(FIRST, len, Rival::Turn, micros), usize::from(FIRST));
     }
 
     #[test]

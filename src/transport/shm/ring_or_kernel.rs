@@ -55,6 +55,8 @@ pub(super) struct Choice {
     trials: Trials,
     trials_of_turns: Trials,
     contest: Contest,
+    /// How many messages have been asked about that could be fetched.
+    judged: u64,
     /// Of messages in a row some are offered, as only that shows whether the peer sends at the same time.
     trials_of_crossing: Trials,
     trials_of_reads: Trials,
@@ -136,7 +138,7 @@ impl Choice {
     /// Whether a message that may be a turn, and is answered, becomes one. `is_quick`: what copies take says so.
     fn is_sooner_said(&mut self, len: usize, is_quick: bool) -> bool {
         let guess = if is_quick { Rival::Turn } else { Rival::Fetch };
-        self.contest.way_of(len, guess) == Rival::Turn
+        self.contest.way_of(self.judged, len, guess) == Rival::Turn
     }
 }
 
@@ -238,6 +240,7 @@ impl Outbound {
     /// Whether a message that the peer could fetch is better sent, by turns or through the ring. `polls`: how often our
     /// endpoint has been polled. Where both send at the same time, both ways keep both busy, and a fetch only one.
     pub(super) fn is_sooner_sent(&mut self, len: usize, polls: u64, around: Around) -> bool {
+        self.choice.judged += 1;
         if self.room_wait.has_next_offered() {
             return false;
         }
@@ -257,7 +260,7 @@ impl Outbound {
             };
             let is_quick = is_quick_enough(speed, least, &mut self.choice.trials_of_turns);
             // From one message to the next is a round only if the peer answers in between.
-            let is_answered = !crosses && !is_unanswered;
+            let is_answered = !around.crossing && !is_unanswered;
             return if is_answered {
                 self.choice.is_sooner_said(len, is_quick)
             } else {
