@@ -4,8 +4,9 @@
 //! over long before its line has come, and a fetch leaves the lines of the message with the receiver, which the sender
 //! waits for when it writes the next one. On an Intel with lines of 190 ns 64 KiB took 12 us by turns and 7 fetched, but
 //! 15 and 24 if each was written anew. What both cost shows only in the time from one message to the next, so rounds of
-//! one way are held against rounds of the other, for messages of about the same length. Called by `ring_or_kernel`, whose
-//! guess holds until then. Knows nothing of how messages go.
+//! one way are held against rounds of the other, for messages of about the same length. Of two that send at the same time
+//! each would time what the other chooses, so nothing is asked of theirs. Called by `ring_or_kernel`, whose guess holds until
+//! then. Knows nothing of how messages go.
 
 use super::config::MAX_BODY;
 use super::ring_or_kernel::ONE_CLASS_TO;
@@ -83,9 +84,9 @@ struct Timed {
 }
 
 impl Contest {
-    /// How the next message of this length goes. `number`: of long messages to this peer, those that are not asked about
-    /// included, as only from one to the next is a round. `guess`: which way is taken to be quicker as long as nothing
-    /// was found.
+    /// How the next message of this length goes. `number`: its number among all messages to this peer that could be
+    /// fetched, asked about here or not, as only two in a row make a round. `guess`: which way is taken to be quicker as
+    /// long as nothing was found.
     pub(super) fn way_of(&mut self, number: u64, len: usize, guess: Rival) -> Rival {
         self.way_at(number, len, guess, Instant::now)
     }
