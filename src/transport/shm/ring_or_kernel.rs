@@ -245,27 +245,7 @@ impl Outbound {
             return false;
         }
         if !around.followed && self.is_ring_read() && self.has_room_for_turn(len, MAX_BODY) {
-            // It would be a turn in any case.
-            let speed = self.dialogue_speed();
-            let is_unanswered = self.says_long_elsewhere();
-            let crosses = len > WORTH_BOTH && (around.crossing || is_unanswered);
-            // One that is answered briefly goes to lines that the peer has, which the speed does not show; and so does
-            // one of two that cross, unless both go by turns.
-            if (crosses || len > MAX_IN_RING) && speed != SpeedClass::Unknown && !self.has_lines() {
-                return self.choice.trials_of_turns.is_due();
-            }
-            let least = match crosses || len > ONE_CLASS_TO {
-                true => SpeedClass::BeatsFetchOf64K,
-                false => SpeedClass::BeatsFetchOf16K,
-            };
-            let is_quick = is_quick_enough(speed, least, &mut self.choice.trials_of_turns);
-            // From one message to the next is a round only if the peer answers in between.
-            let is_answered = !around.crossing && !is_unanswered;
-            return if is_answered {
-                self.choice.is_sooner_said(len, is_quick)
-            } else {
-                is_quick
-            };
+            return self.is_sooner_a_turn(len, around.crossing);
         }
         if len > MAX_IN_RING || around.crossing && len > WORTH_BOTH {
             return false;
@@ -277,6 +257,28 @@ impl Outbound {
         }
         let speed = self.ring_speed();
         self.is_worth_a_packet(speed, quick_enough_for(len))
+    }
+
+    /// The same of a message that would be a turn in any case.
+    fn is_sooner_a_turn(&mut self, len: usize, crossing: bool) -> bool {
+        let speed = self.dialogue_speed();
+        let is_unanswered = self.says_long_elsewhere();
+        let crosses = len > WORTH_BOTH && (crossing || is_unanswered);
+        // One that is answered briefly goes to lines that the peer has, which the speed does not show; and so does one
+        // of two that cross, unless both go by turns.
+        if (crosses || len > MAX_IN_RING) && speed != SpeedClass::Unknown && !self.has_lines() {
+            return self.choice.trials_of_turns.is_due();
+        }
+        let least = match crosses || len > ONE_CLASS_TO {
+            true => SpeedClass::BeatsFetchOf64K,
+            false => SpeedClass::BeatsFetchOf16K,
+        };
+        let is_quick = is_quick_enough(speed, least, &mut self.choice.trials_of_turns);
+        // From one message to the next is a round only if the peer answers in between.
+        if crossing || is_unanswered {
+            return is_quick;
+        }
+        self.choice.is_sooner_said(len, is_quick)
     }
 
     /// Whether what may be a turn can be one, whose longest part is `part`. If only room is lacking, it is asked for.
