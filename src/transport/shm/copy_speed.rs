@@ -49,7 +49,7 @@ const PERCENT_OF_TURNS: u64 = 130;
 const PERCENT_OF_READS_BY_TURNS: u64 = 70;
 
 /// The usual pace of a copy by the kernel: nanoseconds for the call, and for each KiB. It has been seen to take half as
-/// long again, and on an Intel 60 in a hundred.
+/// long again.
 const USUAL_CALL: u64 = 1000;
 const USUAL_KIB: u64 = 72;
 /// What longer copies take says more of the caches than of the kernel.
@@ -57,7 +57,7 @@ const KERNEL_TIMED_TO: usize = 64 << 10;
 /// The kernel is slow from this percentage of its usual time on.
 const SLOW_PACE: u64 = 140;
 /// A pace outside of this range, in percent of the usual time, is not believed.
-const PACES: core::ops::RangeInclusive<u64> = 50..=200;
+const PACES: core::ops::RangeInclusive<u64> = 75..=200;
 
 /// How quick copies are, as the receiver tells the sender in a word of the lane. A class beats all that those below it
 /// do.
@@ -309,31 +309,22 @@ mod tests {
     }
 
     #[test]
-    fn copies_are_held_against_what_the_kernel_takes() {
-        let verdict = |paces: &[u64], each: u64| {
+    fn a_kernel_that_takes_longer_makes_more_copies_quick() {
+        let verdict = |paces: &[u64]| {
             let (mut speed, mut kernel) = (CopySpeed::of_ring(), KernelPace::default());
             let usual = |len: u64| USUAL_CALL + USUAL_KIB * len / 1024;
             let fetches = (0..).map(|fetch| 8192 << (fetch % 3)).zip(paces);
             fetches.for_each(|(len, pace)| kernel.took(len as usize, Duration::from_nanos(usual(len) * pace / 100)));
-            let copy = Duration::from_nanos(each * LEN as u64 / 1000);
-            [0; 2].map(|_| speed.took(LEN, copy, 1, &kernel))[1]
+            let each = (FETCH_OF_16K.leave + 10) * LEN as u64;
+            [0; 2].map(|_| speed.took(LEN, Duration::from_nanos(each / 1000), 1, &kernel))[1]
         };
-        let each = FETCH_OF_16K.leave + 10;
         for usual in [&[][..], &[150], &[90, 110], &[9999, 100]] {
-            assert_eq!(verdict(usual, each), Some(Slow), "{usual:?}");
+            assert_eq!(verdict(usual), Some(Slow), "{usual:?}");
         }
         for slow in [&[140, 130][..], &[130, 140], &[100, 130, 130]] {
-            assert_eq!(verdict(slow, each), Some(BeatsFetchOf16K), "{slow:?}");
+            assert_eq!(verdict(slow), Some(BeatsFetchOf16K), "{slow:?}");
         }
-        assert_eq!(verdict(&[9999; 2], each), Some(BeatsFetchOf32K), "there are bounds");
-        let each = FETCH_OF_16K.enter * 2 / 3;
-        assert_eq!(verdict(&[75; 2], each), Some(BeatsFetchOf16K));
-        assert_eq!(verdict(&[60; 2], each), Some(Slow), "a quick kernel");
-        assert_eq!(
-            verdict(&[1; 2], FETCH_OF_16K.enter * 45 / 100),
-            Some(BeatsFetchOf16K),
-            "there are bounds"
-        );
+        assert_eq!(verdict(&[9999; 2]), Some(BeatsFetchOf32K), "there are bounds");
     }
 
     #[test]
