@@ -78,9 +78,10 @@ pub(super) struct Contest {
 #[derive(Debug)]
 struct Timed {
     number: u64,
+    /// Which of `groups` it belongs to.
     group: usize,
     way: Rival,
-    at: Instant,
+    began: Instant,
 }
 
 impl Contest {
@@ -93,7 +94,7 @@ impl Contest {
 
     fn way_at(&mut self, number: u64, len: usize, guess: Rival, now: impl FnOnce() -> Instant) -> Rival {
         let last = self.last.take();
-        let Some((at, group)) = group_of(len).and_then(|at| Some((at, self.groups.get_mut(at)?))) else {
+        let Some((which, group)) = group_of(len).and_then(|which| Some((which, self.groups.get_mut(which)?))) else {
             return guess;
         };
         let usual = group.found.unwrap_or(guess);
@@ -101,14 +102,14 @@ impl Contest {
         let way = if left <= TIMED { usual.other() } else { usual };
         if left <= 2 * TIMED {
             let now = now();
-            if let Some(last) = last.filter(|last| (last.number + 1, last.group, last.way) == (number, at, way)) {
-                group.took(way, now - last.at);
+            if let Some(last) = last.filter(|last| (last.number + 1, last.group, last.way) == (number, which, way)) {
+                group.took(way, now - last.began);
             }
             self.last = Some(Timed {
                 number,
-                group: at,
+                group: which,
                 way,
-                at: now,
+                began: now,
             });
         }
         group.gone += 1;

@@ -55,7 +55,7 @@ pub(super) struct Choice {
     trials: Trials,
     trials_of_turns: Trials,
     contest: Contest,
-    /// How many messages have been asked about that could be fetched.
+    /// How many messages that could be fetched were asked about: by this number `contest` knows two in a row.
     judged: u64,
     /// Of messages in a row some are offered, as only that shows whether the peer sends at the same time.
     trials_of_crossing: Trials,
