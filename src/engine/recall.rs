@@ -2,9 +2,9 @@
 //!
 //! A short read or write travels as a packet, which a polling target answers faster than the kernel copies. While such
 //! operations are unanswered, every few polls check whether the target has answered or polled since. If it has not for
-//! as long as copies of them would take (`Waiter::patience`), the packets that it has not begun to read are taken back
-//! (`Transport::recall`), and what waits for room behind them is copied, too. From then on short operations are copied by
-//! the kernel at once, until the target polls again (`Peer::not_polling`).
+//! as long as the kernel would take for them (`Waiter::patience`), the packets that it has not begun to read are taken
+//! back (`Transport::recall`), and what waits for room behind them is copied, too. From then on short operations are
+//! copied by the kernel at once, until the target polls again (`Peer::not_polling`).
 //!
 //! This file decides which packets may be taken back; only the transport knows which were begun. Called by `endpoint`
 //! in each poll with unanswered operations, and before a caller sleeps.
@@ -13,7 +13,7 @@ use super::endpoint::Engine;
 use super::op::{Access, RemotePart, Report};
 use super::outgoing::{Holds, LocalBuffer, Outgoing, Stage};
 use super::outgoing_op::{OutgoingOp, RemoteSide};
-use super::port::{CopyOp, Get, Local, PeerId, Recall, Transport};
+use super::port::{CopyOp, Get, Local, PeerId, PollMark, Recall, Transport};
 use super::state::{Core, GetOwner};
 use super::wire::{Header, Packet, flag};
 use crate::util::slab::Id;
@@ -23,6 +23,8 @@ use crate::util::user::UserIov;
 const POLLS_PER_CHECK: u32 = 64;
 /// Checks after which a caller may sleep: by then a target that does not poll has been found out.
 const CHECKS_BEFORE_SLEEP: u32 = 3;
+/// Nanoseconds that the kernel takes to copy one short operation, about: 1 to 1.5 us where this was measured.
+pub(super) const KERNEL_COPY: u64 = 1250;
 
 /// What is known of a target that owes answers to short operations.
 #[derive(Debug, Default)]
@@ -31,13 +33,14 @@ pub(super) struct AnswerWatch {
     pub listed: bool,
     /// Answers that have come.
     pub heard: u32,
-    /// `heard` and the transport's `poll_mark` at the last check.
+    /// `heard` and `PollMark::changes` at the last check.
     before: (u32, u64),
-    /// Checks since the last operation started, and how many in a row found nothing new.
+    /// Checks since the last operation started.
     checks: u32,
-    still: u32,
-    /// As many must have found nothing new before the next try.
-    next_try: u32,
+    /// `PollMark::nanos` of the first of those in a row that have found nothing new.
+    still_since: Option<u64>,
+    /// Nothing new must have been found for so many nanoseconds before the next try.
+    next_try: u64,
 }
 
 impl AnswerWatch {
@@ -45,18 +48,10 @@ impl AnswerWatch {
     #[inline]
     pub(super) fn begin(&mut self) -> bool {
         self.checks = 0;
-        self.still = 0;
+        self.still_since = None;
         self.next_try = 0;
         !core::mem::replace(&mut self.listed, true)
     }
-}
-
-/// The operations that a peer has not answered.
-#[derive(Clone, Copy, Debug)]
-struct Owed {
-    sent: usize,
-    /// More are queued.
-    lacks_room: bool,
 }
 
 /// What the program does while answers are owed.
@@ -68,13 +63,12 @@ enum Waiter {
 }
 
 impl Waiter {
-    /// The checks in a row without news before what was sent is taken back. From check to check is about a microsecond,
-    /// which the kernel takes for each operation, or sixteen while each poll tries to send more. A target that computes
-    /// for a shorter time than the copies would take does them all.
-    fn patience(self, owed: Owed) -> usize {
+    /// For how many nanoseconds there must have been no news before so many operations are taken back, which the target
+    /// has not answered. One that computes for a shorter time than the copies would take does them all. The first check
+    /// without news stands for one of them, so that a single operation is not waited for longer.
+    fn patience(self, owed: u32) -> u64 {
         match self {
-            Waiter::Polls if owed.lacks_room => owed.sent / 16,
-            Waiter::Polls => owed.sent,
+            Waiter::Polls => KERNEL_COPY * u64::from(owed.saturating_sub(1)),
             Waiter::Sleeps => 0,
         }
     }
@@ -106,12 +100,9 @@ impl Core {
     }
 
     /// The watch of a peer that still owes answers, and how many; else marks it as no longer listed.
-    fn owes(&mut self, to: PeerId) -> Option<(&mut AnswerWatch, Owed)> {
+    fn owes(&mut self, to: PeerId) -> Option<(&mut AnswerWatch, u32)> {
         let peer = self.peers.get_mut(to as usize)?;
-        let owed = Owed {
-            sent: (peer.unfinished as usize).saturating_sub(peer.queue.len()),
-            lacks_room: !peer.queue.is_empty(),
-        };
+        let owed = peer.unfinished.saturating_sub(peer.queue.len() as u32);
         let watch = &mut peer.rma.as_mut()?.watch;
         watch.listed = peer.unfinished > 0;
         watch.listed.then_some((watch, owed))
@@ -246,22 +237,22 @@ impl<T: Transport> Engine<T> {
             watch.checks = watch.checks.saturating_add(1);
             enough &= watch.checks >= CHECKS_BEFORE_SLEEP;
             // Reads the target's word in shared memory only if no answer came, to leave its cache line alone.
-            let mark = if watch.heard == watch.before.0 {
-                self.transport.poll_mark(to)
-            } else {
-                watch.before.1
+            let (heard, changes) = watch.before;
+            let mark = match watch.heard == heard {
+                true => self.transport.poll_mark(to),
+                false => PollMark { changes, nanos: 0 },
             };
-            let now = (watch.heard, mark);
-            if now != watch.before {
-                watch.before = now;
-                watch.still = 0;
+            let news = (watch.heard, mark.changes);
+            if news != watch.before {
+                watch.before = news;
+                watch.still_since = None;
                 watch.next_try = 0;
                 continue;
             }
-            watch.still = watch.still.saturating_add(1);
+            let still = mark.nanos.saturating_sub(*watch.still_since.get_or_insert(mark.nanos));
             // After a failure, tries again at longer and longer intervals.
-            if watch.still as usize >= waiter.patience(owed) && watch.still >= watch.next_try {
-                watch.next_try = watch.still.saturating_mul(2);
+            if still >= waiter.patience(owed) && still >= watch.next_try {
+                watch.next_try = (2 * still).max(KERNEL_COPY);
                 enough &= !self.recall(to, report);
             }
         }

@@ -10,13 +10,23 @@ pub fn coarse_ms() -> u64 {
     milliseconds(libc::CLOCK_MONOTONIC_COARSE)
 }
 
+/// CLOCK_MONOTONIC, in nanoseconds.
+pub fn monotonic_ns() -> u64 {
+    clock_in(libc::CLOCK_MONOTONIC, 1_000_000_000)
+}
+
 fn milliseconds(clock: libc::clockid_t) -> u64 {
+    clock_in(clock, 1000)
+}
+
+/// In parts of a second, of which it has so many.
+fn clock_in(clock: libc::clockid_t, per_second: u64) -> u64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `now` is a timespec of ours that the call fills; all of these clocks exist on Linux.
     unsafe { libc::clock_gettime(clock, &mut now) };
     (now.tv_sec as u64)
-        .saturating_mul(1000)
-        .saturating_add(now.tv_nsec as u64 / 1_000_000)
+        .saturating_mul(per_second)
+        .saturating_add(now.tv_nsec as u64 / (1_000_000_000 / per_second))
 }
 
 /// A counter of the processor's that is read within some 10 ns, and goes up 2 to 4 times in a nanosecond. Those of two

@@ -135,6 +135,15 @@ impl OneSided {
     };
 }
 
+/// What a look at a peer shows, and when that was.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PollMark {
+    /// A number that changes now and then while the peer polls its transport.
+    pub changes: u64,
+    /// Nanoseconds since any beginning. Where they stand still nothing is taken back.
+    pub nanos: u64,
+}
+
 /// What to do with a packet that its peer has not begun to read: see `Transport::recall`.
 #[derive(Clone, Copy, Debug)]
 pub enum Recall {

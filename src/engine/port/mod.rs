@@ -30,7 +30,7 @@ use crate::util::regions::{Regions, Rights};
 use crate::util::user::{UserBuf, UserIov};
 use std::sync::Arc;
 
-pub use access::{Amo, CopyOp, Exposed, ExposedName, Get, Local, NotDone, OneSided, Recall, Remote};
+pub use access::{Amo, CopyOp, Exposed, ExposedName, Get, Local, NotDone, OneSided, PollMark, Recall, Remote};
 pub use limits::Limits;
 pub use push::{Around, Body, Notice, Push, When};
 pub use sink::{Placement, Sink};
@@ -266,9 +266,9 @@ pub trait Transport {
         false
     }
 
-    /// A number that changes now and then while the peer polls its transport.
-    fn poll_mark(&self, _to: PeerId) -> u64 {
-        0
+    /// A look at whether the peer polls its transport.
+    fn poll_mark(&self, _to: PeerId) -> PollMark {
+        PollMark::default()
     }
 
     /// Takes back packets that the peer has not begun to read and performs their operations directly, in order, as far

@@ -484,10 +484,10 @@ impl<N: Naming> Transport for Join<N> {
             .is_some_and(|(near, number)| near.takes_writes(number, part))
     }
 
-    fn poll_mark(&self, to: PeerId) -> u64 {
+    fn poll_mark(&self, to: PeerId) -> PollMark {
         match (self.peers.way(to), &self.near) {
             (Way::Near(number), Some(near)) => near.transport.poll_mark(number),
-            _ => 0,
+            _ => PollMark::default(),
         }
     }
 

@@ -68,8 +68,8 @@ mod tests;
 
 use crate::engine::op::{Access, RemotePart};
 use crate::engine::port::{
-    self, Around, Body, Contact, Exposed, ExposedName, Limits, Local, Notice, PeerId, Push, Recall, Remote, Sink,
-    Token, Transport,
+    self, Around, Body, Contact, Exposed, ExposedName, Limits, Local, Notice, PeerId, PollMark, Push, Recall, Remote,
+    Sink, Token, Transport,
 };
 use crate::engine::wire::{Header, Packet};
 use crate::sys::clock;
@@ -372,9 +372,12 @@ impl Transport for ShmTransport {
         self.copy_by_kernel(to, access, &range, local)
     }
 
-    fn poll_mark(&self, to: PeerId) -> u64 {
+    fn poll_mark(&self, to: PeerId) -> PollMark {
         let out = self.peers.get(to).and_then(|peer| peer.out.as_ref());
-        out.map_or(0, |out| out.header.polls().load(Ordering::Relaxed))
+        PollMark {
+            changes: out.map_or(0, |out| out.header.polls().load(Ordering::Relaxed)),
+            nanos: clock::monotonic_ns(),
+        }
     }
 
     fn recall(&mut self, to: PeerId, judge: impl FnMut(&Header, usize) -> Recall) -> Option<usize> {

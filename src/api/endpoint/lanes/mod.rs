@@ -16,8 +16,8 @@ use super::connection::{self, ConnectionEvent};
 use crate::engine::op::RemotePart;
 use crate::engine::port::tap::{Known, KnownPeers, Tap};
 use crate::engine::port::{
-    self, Around, Body, Contact, Exposed, ExposedName, Get, Limits, Loss, Notice, PeerId, Push, Recall, Remote, Sink,
-    Token, Transport,
+    self, Around, Body, Contact, Exposed, ExposedName, Get, Limits, Loss, Notice, PeerId, PollMark, Push, Recall,
+    Remote, Sink, Token, Transport,
 };
 use crate::engine::wire::Header;
 use crate::util::ready::{Ready, ReadyList};
@@ -445,12 +445,12 @@ impl<T: EndpointTransport> Transport for Lanes<T> {
             .is_some_and(|(transport, number)| transport.takes_writes(number, part))
     }
 
-    fn poll_mark(&self, to: PeerId) -> u64 {
+    fn poll_mark(&self, to: PeerId) -> PollMark {
         let Some(NumberOf::Peer { lane, number }) = self.numbers.get(to as usize) else {
-            return 0;
+            return PollMark::default();
         };
         self.transport(*lane)
-            .map_or(0, |transport| transport.poll_mark(*number))
+            .map_or_else(PollMark::default, |transport| transport.poll_mark(*number))
     }
 
     fn recall(&mut self, to: PeerId, judge: impl FnMut(&Header, usize) -> Recall) -> Option<usize> {

@@ -190,6 +190,9 @@ pub struct World {
     pub offered: Vec<(Header, Vec<u8>)>,
     /// By node: polls, of which its peers see some.
     polls: HashMap<PeerId, u64>,
+    /// Looks at whether others poll, and how many there are while the kernel copies one operation: 0 is one.
+    looks: u64,
+    pub looks_per_copy: u64,
     /// Operations that were taken back and done.
     pub recalled: usize,
     /// Accesses that the engines refused.

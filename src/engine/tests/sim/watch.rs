@@ -290,7 +290,7 @@ impl<T: Transport> Transport for Watch<T> {
         self.inner.takes_writes(to, part)
     }
 
-    fn poll_mark(&self, to: PeerId) -> u64 {
+    fn poll_mark(&self, to: PeerId) -> PollMark {
         self.inner.poll_mark(to)
     }
 

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::engine::op::Unreached;
+use crate::engine::recall::KERNEL_COPY;
 
 /// A body on the way to its place, or a get or copy in flight.
 pub(super) enum Moving {
@@ -266,9 +267,13 @@ impl Transport for Wire {
         found.is_ok_and(|found| !found.counted)
     }
 
-    fn poll_mark(&self, to: PeerId) -> u64 {
-        let world = self.world.borrow();
-        world.polls.get(&to).map_or(0, |polls| polls / 4)
+    fn poll_mark(&self, to: PeerId) -> PollMark {
+        let mut world = self.world.borrow_mut();
+        world.looks += 1;
+        PollMark {
+            changes: world.polls.get(&to).map_or(0, |polls| polls / 4),
+            nanos: KERNEL_COPY * world.looks / world.looks_per_copy.max(1),
+        }
     }
 
     fn recall(&mut self, to: PeerId, judge: impl FnMut(&Header, usize) -> Recall) -> Option<usize> {
