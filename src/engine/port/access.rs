@@ -140,7 +140,7 @@ impl OneSided {
 pub struct PollMark {
     /// A number that changes now and then while the peer polls its transport.
     pub changes: u64,
-    /// Nanoseconds since any beginning. Where they stand still nothing is taken back.
+    /// Nanoseconds since any beginning. They may stand still where nothing can be taken back.
     pub nanos: u64,
 }
 
