@@ -4,6 +4,7 @@
  *   ops PROVIDER domain|safe calls     under valgrind --tool=callgrind --collect-atstart=no
  *   ops PROVIDER domain|safe list      under valgrind --tool=none --trace-syscalls=yes; says what begins and ends, on stderr
  */
+#define _GNU_SOURCE
 #include "die.h"
 #include "ends.h"
 #include <rdma/fi_atomic.h>
@@ -14,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 #include <valgrind/callgrind.h>
 
@@ -27,6 +29,8 @@ static struct fi_context2 contexts[POSTED + 2];
 static uint64_t in[POSTED + 2], out = 5, memory[2];
 static char long_in[LONG], long_out[LONG];
 static uint64_t addr, key;
+/* Of memory that processes can share, in which a does all by itself. */
+static uint64_t shared_addr, shared_key;
 static bool counting, listing;
 
 static void begin(void)
@@ -328,6 +332,39 @@ static void add_injected(void)
 		look(&b), look(&a);
 }
 
+static void write_shared(void)
+{
+	OK(COUNTED(fi_inject_write(a.ep, &out, BYTES, to_b, shared_addr, shared_key)));
+}
+
+static void write_shared_reported(void)
+{
+	OK(COUNTED(fi_write(a.ep, &out, BYTES, NULL, to_b, shared_addr, shared_key, &contexts[1])));
+	ended(&a);
+}
+
+static void read_shared(void)
+{
+	OK(COUNTED(fi_read(a.ep, in, BYTES, NULL, to_b, shared_addr, shared_key, &contexts[1])));
+	ended(&a);
+}
+
+static void read_read_shared(void)
+{
+	OK(fi_read(a.ep, in, BYTES, NULL, to_b, shared_addr, shared_key, &contexts[1]));
+	if (COUNTED(look(&a)) != 1)
+		DIE("a read of shared memory is not over when it returns");
+}
+
+static void fetch_add_shared(void)
+{
+	static uint64_t one = 1;
+
+	OK(COUNTED(fi_fetch_atomic(a.ep, &one, 1, NULL, in, NULL, to_b, shared_addr, shared_key, FI_UINT64, FI_SUM,
+				   &contexts[1])));
+	ended(&a);
+}
+
 /* ---- counting ---- */
 
 static void count(const char *name, void (*kind)(void), bool is_call)
@@ -356,6 +393,22 @@ static void count(const char *name, void (*kind)(void), bool is_call)
 static struct wish wish;
 static struct base base;
 
+static void register_shared(void)
+{
+	int file = memfd_create("shared", MFD_CLOEXEC);
+	size_t len = (size_t) getpagesize();
+	struct fid_mr *mr;
+
+	if (file < 0 || ftruncate(file, (off_t) len))
+		DIE("memfd_create");
+	void *shared = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+	if (shared == MAP_FAILED)
+		DIE("mmap");
+	OK(fi_mr_reg(base.domain, shared, len, FI_REMOTE_WRITE | FI_REMOTE_READ, 0, 2, 0, &mr, NULL));
+	shared_key = fi_mr_key(mr);
+	shared_addr = base.info->domain_attr->mr_mode & FI_MR_VIRT_ADDR ? (uintptr_t) shared : 0;
+}
+
 static void open_both(const char *provider, enum fi_threading threading)
 {
 	wish = (struct wish) { .provider = provider, .caps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC, .mode = CONTEXTS,
@@ -371,6 +424,7 @@ static void open_both(const char *provider, enum fi_threading threading)
 	OK(fi_mr_reg(base.domain, memory, sizeof(memory), FI_REMOTE_WRITE | FI_REMOTE_READ, 0, 1, 0, &mr, NULL));
 	key = fi_mr_key(mr);
 	addr = base.info->domain_attr->mr_mode & FI_MR_VIRT_ADDR ? (uintptr_t) memory : 0;
+	register_shared();
 }
 
 /* Comes last, as b then has two to receive from. */
@@ -414,6 +468,13 @@ int main(int argc, char **argv)
 	count("target-of-read", target_of_read, calls);
 	count("read-answered", read_answered, calls);
 	count("atomic", add_injected, calls);
+	if (!strcmp(argv[1], "shm")) {
+		count("write-shared", write_shared, calls);
+		count("write-shared-reported", write_shared_reported, calls);
+		count("read-shared", read_shared, calls);
+		count("read-read-shared", read_read_shared, calls);
+		count("fetch-add-shared", fetch_add_shared, calls);
+	}
 	count("inject-answer", inject_answer, calls);
 	count("read-answer", read_answer, calls);
 	for (int i = 0; i < POSTED; i++)
