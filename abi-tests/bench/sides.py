@@ -239,6 +239,11 @@ class Imb:
     def works(cls):
         return [f"imb-{name}-{mpi}" for mpi in ("intel", "mpich") for name in cls.JOBS]
 
+    def prepare(self, works):
+        """Fetches the MPIs of these works, which may take longer than a benchmark is given."""
+        for mpi in sorted({work.rsplit("-", 1)[1] for work in works if work in self.works()}):
+            subprocess.run([HERE / "imb", mpi], env=self.env, stdout=subprocess.DEVNULL, check=False)
+
     def measure(self, work, _sizes=()):
         _, title, mpi = work.split("-")
         program, column, unit, factor = self.JOBS[title]
