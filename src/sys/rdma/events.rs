@@ -57,9 +57,9 @@ impl Watch {
     }
 }
 
-/// Whom an event concerns, by the addresses of the library's objects.
+/// What events concern that are told to one watch: objects of libibverbs, by their addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Whose {
+pub(super) struct Objects {
     pub context: usize,
     /// 0: no queue pair.
     pub pair: usize,
@@ -67,16 +67,16 @@ pub(super) struct Whose {
 }
 
 #[derive(Default)]
-pub(super) struct Watches(Vec<(Whose, Weak<Watch>)>);
+pub(super) struct Watches(Vec<(Objects, Weak<Watch>)>);
 
 impl Watches {
-    pub(super) fn add(&mut self, whose: Whose, bell: &Arc<EventFd>) -> Arc<Watch> {
+    pub(super) fn add(&mut self, objects: Objects, bell: &Arc<EventFd>) -> Arc<Watch> {
         self.0.retain(|(_, watch)| watch.strong_count() > 0);
         let watch = Arc::new(Watch {
             told: AtomicU32::new(0),
             bell: bell.clone(),
         });
-        self.0.push((whose, Arc::downgrade(&watch)));
+        self.0.push((objects, Arc::downgrade(&watch)));
         watch
     }
 
@@ -89,13 +89,13 @@ impl Watches {
             IBV_EVENT_PORT_ACTIVE => Trouble::PortUp,
             _ => return,
         };
-        let concerned = self.0.iter().filter(|(whose, _)| {
+        let concerned = self.0.iter().filter(|(objects, _)| {
             let mine = match event {
-                IBV_EVENT_CQ_ERR => whose.queue == element,
-                _ if trouble == Trouble::Broken => whose.pair == element,
+                IBV_EVENT_CQ_ERR => objects.queue == element,
+                _ if trouble == Trouble::Broken => objects.pair == element,
                 _ => true,
             };
-            mine && whose.context == context
+            mine && objects.context == context
         });
         concerned
             .filter_map(|(_, watch)| watch.upgrade())
@@ -109,19 +109,19 @@ fn watches() -> MutexGuard<'static, Watches> {
 }
 
 /// Has a queue pair be told of its trouble.
-pub(super) fn watch(whose: Whose, bell: &Arc<EventFd>) -> Arc<Watch> {
-    watches().add(whose, bell)
+pub(super) fn watch(objects: Objects, bell: &Arc<EventFd>) -> Arc<Watch> {
+    watches().add(objects, bell)
 }
 
 impl Queues {
     /// What their device tells of them, of its ports and of itself. Not of single queue pairs.
     pub fn watch(&self, bell: &Arc<EventFd>) -> Arc<Watch> {
-        let whose = Whose {
+        let objects = Objects {
             context: self.pd.device().context() as usize,
             pair: 0,
             queue: self.address(),
         };
-        watch(whose, bell)
+        watch(objects, bell)
     }
 }
 

@@ -5,7 +5,7 @@
 
 use super::calls::Calls;
 use super::device::Device;
-use super::events::{Trouble, Watch, Whose};
+use super::events::{Objects, Trouble, Watch};
 use super::queues::{Queues, Sizes, do_not_wait, pair};
 use super::shared::SharedReceives;
 use super::types::*;
@@ -210,12 +210,12 @@ impl Id {
     pub fn watch(&mut self, bell: &Arc<EventFd>) {
         let pair = self.raw().qp as usize;
         self.watch = self.queues.as_ref().map(|queues| {
-            let whose = Whose {
+            let objects = Objects {
                 context: queues.pd.device().context() as usize,
                 pair,
                 queue: queues.address(),
             };
-            events::watch(whose, bell)
+            events::watch(objects, bell)
         });
     }
 

@@ -45,10 +45,14 @@ fn completions_are_read_as_the_hardware_writes_them() {
 #[test]
 fn events_are_told_to_those_whom_they_concern() {
     let mut watches = events::Watches::default();
-    let whose = |context, pair, queue| events::Whose { context, pair, queue };
+    let objects = |context, pair, queue| events::Objects { context, pair, queue };
     let bells = [(); 3].map(|()| Arc::new(EventFd::new().unwrap()));
-    let [one, other, elsewhere] = [(0, whose(1, 10, 20)), (1, whose(1, 11, 21)), (2, whose(2, 10, 20))]
-        .map(|(bell, whose)| watches.add(whose, &bells[bell]));
+    let [one, other, elsewhere] = [
+        (0, objects(1, 10, 20)),
+        (1, objects(1, 11, 21)),
+        (2, objects(2, 10, 20)),
+    ]
+    .map(|(bell, objects)| watches.add(objects, &bells[bell]));
     let taken = || [&one, &other, &elsewhere].map(|watch| watch.take());
     // Whoever sleeps is woken, whatever thread has read the event.
     let rung = || {

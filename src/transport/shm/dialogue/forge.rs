@@ -1,7 +1,7 @@
 //! For tests: what a peer may write into a dialogue, and what only tests ask of one.
 
 use super::super::outbound::Outbound;
-use super::sides::Whose;
+use super::sides::BegunBy;
 use super::words::{self, unit_of};
 use super::{Dialogue, HEADER_AT, SECOND_UNIT, UNITS};
 use core::sync::atomic::Ordering;
@@ -41,16 +41,16 @@ impl Dialogue {
 impl Outbound {
     /// How many turns there were in both dialogues, as this side knows.
     pub(in super::super) fn turns(&self) -> u64 {
-        let both = [Whose::BegunHere, Whose::BegunThere];
-        both.map(|whose| self.dialogue(whose).turn()).iter().sum()
+        let both = [BegunBy::Us, BegunBy::Peer];
+        both.map(|by| self.dialogue(by).turn()).iter().sum()
     }
 
-    pub(in super::super) fn dialogue(&self, whose: Whose) -> &Dialogue {
-        self.dialogues.as_ref().unwrap().of(whose as usize)
+    pub(in super::super) fn dialogue(&self, by: BegunBy) -> &Dialogue {
+        self.dialogues.as_ref().unwrap().of(by as usize)
     }
 
     /// In which dialogue our last turn was.
-    pub(in super::super) fn last_said(&self) -> Whose {
+    pub(in super::super) fn last_said(&self) -> BegunBy {
         self.said.last()
     }
 
@@ -65,11 +65,11 @@ impl Outbound {
     }
 }
 
-impl Whose {
-    pub(in super::super) fn other(self) -> Whose {
+impl BegunBy {
+    pub(in super::super) fn other(self) -> BegunBy {
         match self {
-            Whose::BegunHere => Whose::BegunThere,
-            Whose::BegunThere => Whose::BegunHere,
+            BegunBy::Us => BegunBy::Peer,
+            BegunBy::Peer => BegunBy::Us,
         }
     }
 }

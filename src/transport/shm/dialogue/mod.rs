@@ -47,9 +47,9 @@ use lines::{BESIDE_HEADER, HEADER_AT, SHORT, line_of, place_in_lines, word_at, w
 pub(super) use lines::{ROOM, clear_room};
 use places::Places;
 pub(super) use room::{RoomWish, room_needed};
-pub(super) use said::{Heard, Said, SaidPart, Where};
+pub(super) use said::{Heard, Said, SaidPart, TurnIn};
 #[cfg(test)]
-pub(super) use sides::Whose;
+pub(super) use sides::BegunBy;
 pub(super) use sides::{Dialogues, is_said};
 use silence::Silence;
 use std::sync::{Arc, OnceLock};

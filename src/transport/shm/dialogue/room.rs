@@ -7,7 +7,7 @@
 
 use super::super::outbound::Outbound;
 use super::LONGEST;
-use super::sides::Whose;
+use super::sides::BegunBy;
 use crate::engine::wire::{Header, Packet};
 use crate::sys::shared;
 use core::sync::atomic::Ordering;
@@ -51,7 +51,7 @@ impl Outbound {
         if *lacked != PATIENCE {
             return;
         }
-        if which == Whose::BegunHere as usize {
+        if which == BegunBy::Us as usize {
             return self.make_dialogue_room();
         }
         dialogues.speaking().room_wanted().store(1, Ordering::Relaxed);

@@ -5,7 +5,7 @@
 //! `recall`, which carries out what such a turn asks for.
 
 use super::super::outbound::Outbound;
-use super::sides::Whose;
+use super::sides::BegunBy;
 use super::{Dialogue, PART_BITS, PARTS};
 use core::ops::Range;
 use core::sync::atomic::Ordering;
@@ -41,12 +41,12 @@ impl Count {
 pub(in super::super) struct Heard {
     count: Count,
     /// In which dialogue the last turn was.
-    last: Where,
+    last: TurnIn,
 }
 
-/// Which of the two dialogues something is in: the one in which the next turn is expected, or the other.
+/// In which of the two dialogues a turn is: the one in which it is expected, or the other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(in super::super) enum Where {
+pub(in super::super) enum TurnIn {
     #[default]
     Expected,
     Other,
@@ -66,16 +66,16 @@ impl Heard {
     /// Says whether the next turn is expected in the other dialogue now: where both speak at the same time, the turns
     /// change between the two, so the next is where the last but one was.
     #[inline(always)]
-    pub(super) fn add_part(&mut self, place: Where, goes_on: bool) -> bool {
+    pub(super) fn add_part(&mut self, place: TurnIn, goes_on: bool) -> bool {
         self.count.add_part(goes_on);
         if goes_on {
             return false;
         }
-        let changes = core::mem::replace(&mut self.last, place) == Where::Other;
+        let changes = core::mem::replace(&mut self.last, place) == TurnIn::Other;
         if changes {
             self.last = match place {
-                Where::Expected => Where::Other,
-                Where::Other => Where::Expected,
+                TurnIn::Expected => TurnIn::Other,
+                TurnIn::Other => TurnIn::Expected,
             };
         }
         changes
@@ -86,7 +86,7 @@ impl Heard {
 #[derive(Debug, Default)]
 pub(in super::super) struct Said {
     count: Count,
-    /// Our last turn in each dialogue, in the order of `Whose`.
+    /// Our last turn in each dialogue, in the order of `BegunBy`.
     turns: [Turn; 2],
 }
 
@@ -135,7 +135,7 @@ impl Said {
     #[inline(always)]
     pub(super) fn add_part(&mut self, dialogue: usize, part: usize, position: u64, goes_on: bool) {
         let [here, there] = &mut self.turns;
-        let turn = if dialogue == Whose::BegunThere as usize {
+        let turn = if dialogue == BegunBy::Peer as usize {
             there
         } else {
             here
@@ -148,11 +148,11 @@ impl Said {
     }
 
     /// In which dialogue our last turn was.
-    pub(super) fn last(&self) -> Whose {
+    pub(super) fn last(&self) -> BegunBy {
         let [here, there] = &self.turns;
         match there.parts > 0 && (here.parts == 0 || there.number > here.number) {
-            true => Whose::BegunThere,
-            false => Whose::BegunHere,
+            true => BegunBy::Peer,
+            false => BegunBy::Us,
         }
     }
 

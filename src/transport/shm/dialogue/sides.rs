@@ -8,7 +8,7 @@ use super::super::delivery::{Delivery, deliver};
 use super::super::fill;
 use super::super::inbound::Inbound;
 use super::super::outbound::{Outbound, Written};
-use super::said::Where;
+use super::said::TurnIn;
 use super::{Dialogue, LONGEST_TURN, SHORT, behind_write};
 use crate::engine::port::Sink;
 use crate::engine::wire::{self, Packet};
@@ -16,19 +16,19 @@ use core::sync::atomic::Ordering;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// In which of a pair's two dialogues something is.
+/// Which of a pair's two dialogues: each is begun by one of the two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) enum Whose {
+pub(in super::super) enum BegunBy {
     /// In the lane of ours that is in the peer's file.
-    BegunHere,
+    Us,
     /// In the peer's lane in our file.
-    BegunThere,
+    Peer,
 }
 
 /// The two dialogues of a pair, as its sender has them.
 #[derive(Debug)]
 pub(in super::super) struct Dialogues {
-    /// In the order of `Whose`.
+    /// In the order of `BegunBy`.
     each: [Arc<Dialogue>; 2],
 }
 
@@ -39,16 +39,16 @@ impl Dialogues {
     pub(in super::super) fn next(&self) -> usize {
         let [begun_here, begun_there] = &self.each;
         match begun_there.is_ours() && !begun_here.is_open() {
-            true => Whose::BegunThere as usize,
-            false => Whose::BegunHere as usize,
+            true => BegunBy::Peer as usize,
+            false => BegunBy::Us as usize,
         }
     }
 
-    /// `which`: a `Whose`.
+    /// `which`: a `BegunBy`.
     #[inline(always)]
     pub(in super::super) fn of(&self, which: usize) -> &Dialogue {
         let [begun_here, begun_there] = &self.each;
-        match which == Whose::BegunThere as usize {
+        match which == BegunBy::Peer as usize {
             true => begun_there,
             false => begun_here,
         }
@@ -200,11 +200,11 @@ impl Outbound {
 impl Inbound {
     /// Delivers the next part, which is in this dialogue.
     #[inline(never)]
-    pub(in super::super) fn hear<S: Sink>(&mut self, place: Where, sink: &mut S) -> Delivery {
+    pub(in super::super) fn hear<S: Sink>(&mut self, place: TurnIn, sink: &mut S) -> Delivery {
         let [expected, other] = &self.dialogues;
         let dialogue = match place {
-            Where::Expected => expected,
-            Where::Other => other,
+            TurnIn::Expected => expected,
+            TurnIn::Other => other,
         };
         let Some((words, body, goes_on)) = dialogue.hear() else {
             return Delivery::Broken;

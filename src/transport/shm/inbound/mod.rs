@@ -8,7 +8,7 @@ mod inbox;
 mod speeds;
 
 use super::delivery::{Delivery, deliver};
-use super::dialogue::{Dialogue, Heard, Where};
+use super::dialogue::{Dialogue, Heard, TurnIn};
 use super::dual_copy::HelpRequest;
 use super::exclusion;
 use super::fill;
@@ -41,7 +41,7 @@ pub(super) struct Inbound {
     refused: bool,
     /// The sender is not told yet what was read last: the engine is to answer it when the poll is over.
     unanswered: bool,
-    /// Where the two write by turns, in the order of `Where`. Until we have a lane in the sender's file, both are the
+    /// Where the two write by turns, in the order of `TurnIn`. Until we have a lane in the sender's file, both are the
     /// one in this lane.
     pub(super) dialogues: [Arc<Dialogue>; 2],
     pub(super) heard: Heard,
@@ -213,7 +213,7 @@ impl Inbound {
 
     /// What we waited for is a turn.
     #[inline(always)]
-    fn hear_alone<S: Sink>(&mut self, place: Where, sink: &mut S) -> (usize, LaneEvent) {
+    fn hear_alone<S: Sink>(&mut self, place: TurnIn, sink: &mut S) -> (usize, LaneEvent) {
         match self.hear(place, sink) {
             Delivery::Done => {
                 self.has_delivered();
@@ -342,13 +342,13 @@ impl Inbound {
 
     /// In which dialogue the next part is there that comes before what is next in the ring.
     #[inline(always)]
-    fn next_turn(&self) -> Option<Where> {
+    fn next_turn(&self) -> Option<TurnIn> {
         let (number, position) = (self.heard.turns(), self.consumer.position());
         let [expected, other] = &self.dialogues;
         if expected.is_next(number, position) {
-            Some(Where::Expected)
+            Some(TurnIn::Expected)
         } else if other.is_next(number, position) {
-            Some(Where::Other)
+            Some(TurnIn::Other)
         } else {
             None
         }

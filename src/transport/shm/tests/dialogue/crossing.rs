@@ -14,9 +14,9 @@ fn two_that_speak_at_the_same_time_change_dialogues() {
     // Whoever has both turns speaks once more.
     let both = (0..2).find(|who| {
         let out = pair.out(*who);
-        [Whose::BegunHere, Whose::BegunThere]
+        [BegunBy::Us, BegunBy::Peer]
             .iter()
-            .all(|whose| out.dialogue(*whose).may_say(0))
+            .all(|by| out.dialogue(*by).may_say(0))
     });
     let mut said = 0;
     if let Some(who) = both {
@@ -96,8 +96,8 @@ fn long_messages_are_turns_while_the_ring_is_read() {
     let mut pair = Pair::meet();
     pair.enlarge();
     for who in [0, 1, 0, 1] {
-        let both = [Whose::BegunHere, Whose::BegunThere];
-        while !both.iter().all(|whose| pair.out(who).dialogue(*whose).may_say(0)) {
+        let both = [BegunBy::Us, BegunBy::Peer];
+        while !both.iter().all(|by| pair.out(who).dialogue(*by).may_say(0)) {
             pair.poll(1 - who, 1);
             assert_eq!(pair.push(1 - who), Push::Done);
             pair.read_all(who);

@@ -3,7 +3,7 @@
 mod crossing;
 mod parts;
 
-use super::super::dialogue::{self, LONGEST, LONGEST_TURN, SECOND_UNIT, Whose};
+use super::super::dialogue::{self, BegunBy, LONGEST, LONGEST_TURN, SECOND_UNIT};
 use super::super::lane::DIALOGUE_AT;
 use super::*;
 
@@ -168,9 +168,9 @@ impl Pair {
 
     /// As if so many turns had passed in the dialogue that one has spoken in last, and one of them had been said there.
     fn pass_turns(&mut self, who: usize, turns: u64) {
-        let whose = self.out(who).last_said();
-        self.out(who).dialogue(whose).pass_turns(turns);
-        self.out(1 - who).dialogue(whose.other()).pass_turns(turns);
+        let by = self.out(who).last_said();
+        self.out(who).dialogue(by).pass_turns(turns);
+        self.out(1 - who).dialogue(by.other()).pass_turns(turns);
         self.out_mut(who).said.pass_turn();
         let lane = self.ends[1 - who].peers.get(self.to[1 - who]).unwrap().lane.unwrap();
         self.ends[1 - who].inbox.get_mut(lane).unwrap().heard.pass_turn();
@@ -331,8 +331,8 @@ fn lines_without_a_part_are_no_part_of_any_turn() {
         pair.poll(0, 64);
     }
     let turns = (1 << 21) - 1 - pair.turns(0);
-    pair.out(0).dialogue(Whose::BegunHere).pass_turns(turns);
-    pair.out(1).dialogue(Whose::BegunThere).pass_turns(turns);
+    pair.out(0).dialogue(BegunBy::Us).pass_turns(turns);
+    pair.out(1).dialogue(BegunBy::Peer).pass_turns(turns);
     pair.poll(1, 64);
     assert_eq!((pair.speaker(), pair.positions()[1]), (1, 0));
     assert_eq!(pair.push_answer_part(1, 0, 2 * MAX_BODY), Push::Done);

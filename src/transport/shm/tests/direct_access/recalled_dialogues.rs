@@ -13,7 +13,7 @@ fn turns_in_both_dialogues_are_taken_back() {
         let (mut at_target, mut at_end) = (Kept::default(), Kept::default());
         p.end.poll(&mut at_end, 64);
         say_parts(&mut p, first, MAX_BODY);
-        let whose = out(&p).last_said();
+        let by = out(&p).last_said();
         // Whatever the target says is in the other one.
         while !out(&p).may_say(8) {
             p.target.poll(&mut at_target, 0);
@@ -27,7 +27,7 @@ fn turns_in_both_dialogues_are_taken_back() {
             ..write_header(at + part * 100)
         };
         (0..3).for_each(|part| push(&mut p.end, p.to, &next(part), &[part as u8 + 50; 100]));
-        assert!(out(&p).last_said() != whose && !out(&p).is_speaking());
+        assert!(out(&p).last_said() != by && !out(&p).is_speaking());
         let turns = out(&p).turns();
         for _ in 0..read {
             assert_eq!(p.target.poll(&mut at_target, 1), 1);

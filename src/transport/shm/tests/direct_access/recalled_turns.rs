@@ -2,7 +2,7 @@
 
 use super::recall::{judge, kinds, recall, write_header};
 use super::*;
-use crate::transport::shm::dialogue::{LONGEST_TURN, Whose};
+use crate::transport::shm::dialogue::{BegunBy, LONGEST_TURN};
 use crate::transport::shm::lane::DIALOGUE_AT;
 use proptest::prelude::*;
 
@@ -317,8 +317,8 @@ fn a_turn_that_the_peer_has_written_over_does_no_harm() {
         push_said(&mut p, &write_header(100), &[1; 200], true);
         let theirs = p.target.peers.get(back).unwrap().out.as_ref().unwrap();
         let in_lane_of = match out(&p).last_said() {
-            Whose::BegunHere => out(&p),
-            Whose::BegunThere => theirs,
+            BegunBy::Us => out(&p),
+            BegunBy::Peer => theirs,
         };
         in_lane_of.lane.set_word(word, value);
         let done = recall(&mut p.end, p.to);
