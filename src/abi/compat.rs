@@ -1,6 +1,7 @@
-//! The older versions of fi_getinfo, fi_dupinfo, fi_freeinfo and fi_fabric, for programs linked long ago.
+//! The other versions of fi_getinfo, fi_dupinfo, fi_freeinfo and fi_fabric than the default ones: for programs linked long
+//! ago, and for those linked against a C library that is not released yet.
 //!
-//! An old caller's structs are read only as far as its ABI knew them. What it gets has today's size, of which it sees a
+//! An old caller's structs are read only as far as its ABI knew them. What it gets has the newest size, of which it sees a
 //! prefix; what it could not free (a nic, before 1.2) it is not given. `cbits/compat.c` binds the names to versions.
 
 use super::layout::{self, Layout, version};
@@ -78,6 +79,12 @@ abi!(
     rs_fi_dupinfo_1_8,
     rs_fi_freeinfo_1_8
 );
+abi!(
+    &layout::ABI_1_10,
+    rs_fi_getinfo_1_10,
+    rs_fi_dupinfo_1_10,
+    rs_fi_freeinfo_1_10
+);
 
 /// # Safety
 /// As fi_getinfo, with hints of the given layout.
@@ -108,7 +115,7 @@ unsafe fn hide_nic(layout: &Layout, mut list: *mut fi_info) {
     if layout.info >= layout::ABI_1_2.info {
         return;
     }
-    // SAFETY: a list of ours, whose entries all have today's full size.
+    // SAFETY: a list of ours, whose entries all have today's full size or more.
     unsafe {
         while let Some(entry) = list.as_mut() {
             super::nic::free(core::mem::replace(&mut entry.nic, core::ptr::null_mut()));

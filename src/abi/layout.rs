@@ -1,8 +1,8 @@
 //! How large struct fi_info and its parts were in each version of the ABI.
 //!
-//! Fields were only ever appended, so an older struct is a prefix of today's, and its size says all. Everything that
-//! reads a struct it did not allocate goes through here, so that it never reads past the end of an older caller's.
-//! Called by `info`, `compat` and `plugin`.
+//! Fields were only ever appended, so an older struct is a prefix of today's, and today's of a newer one; its size says
+//! all. Everything that reads a struct it did not allocate goes through here, so that it never reads past the end of an
+//! older caller's. Called by `info`, `compat` and `plugin`.
 
 use super::types::*;
 
@@ -40,6 +40,13 @@ pub(super) const ABI_1_3: Layout = Layout {
 pub(super) const ABI_1_7: Layout = Layout { domain: 200, ..ABI_1_3 };
 pub(super) const ABI_1_8: Layout = Layout { domain: 208, ..ABI_1_7 };
 pub(super) const CURRENT: Layout = Layout { domain: 224, ..ABI_1_8 };
+/// Of the C library after 2.6.0, which programs are linked against already: a pointer and a count for accelerators, which
+/// no provider here has. Their owners find zero there.
+pub(super) const ABI_1_10: Layout = Layout {
+    ep: 104,
+    domain: 232,
+    ..CURRENT
+};
 
 const _: () = assert!(
     CURRENT.info == size_of::<fi_info>()

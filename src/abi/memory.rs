@@ -11,8 +11,13 @@ pub struct NoMemory;
 
 /// A malloc'ed copy of one value.
 pub(super) fn boxed<T: Copy>(value: T) -> Result<*mut T, NoMemory> {
-    // SAFETY: malloc may be asked for any size; what it gives is aligned for every C type.
-    let new = unsafe { libc::malloc(size_of::<T>()) }.cast::<T>();
+    boxed_in(value, size_of::<T>())
+}
+
+/// The same in so many bytes, if they are more than the value's. Those behind it are zero.
+pub(super) fn boxed_in<T: Copy>(value: T, size: usize) -> Result<*mut T, NoMemory> {
+    // SAFETY: calloc may be asked for any size; what it gives is aligned for every C type.
+    let new = unsafe { libc::calloc(1, size.max(size_of::<T>())) }.cast::<T>();
     if new.is_null() {
         return Err(NoMemory);
     }
@@ -29,7 +34,7 @@ pub(super) unsafe fn bytes<T>(from: *const T, len: usize) -> Result<*mut T, NoMe
     if from.is_null() {
         return Ok(null_mut());
     }
-    // SAFETY: as in `boxed`. One byte at least, so that success is never NULL.
+    // SAFETY: as in `boxed_in`. One byte at least, so that success is never NULL.
     let new = unsafe { libc::malloc(len.max(1)) };
     if new.is_null() {
         return Err(NoMemory);

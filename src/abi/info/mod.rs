@@ -1,12 +1,12 @@
 //! struct fi_info between C and `api::info::model`: reading, writing, deep copies, freeing.
 //!
-//! Every struct that leaves the library has today's full size and comes from malloc; every struct that comes in is read
-//! by the layout its owner was compiled with. Called by `entry`, `compat`, `plugin` and `tostr`.
+//! Every struct that leaves the library has the size of the newest ABI and comes from malloc; every struct that comes in is
+//! read by the layout its owner was compiled with. Called by `entry`, `compat`, `plugin` and `tostr`.
 
 #[cfg(test)]
 mod tests;
 
-use super::layout::{CURRENT, Layout, prefix};
+use super::layout::{ABI_1_10, CURRENT, Layout, prefix};
 use super::memory::{self, NoMemory};
 use super::text;
 use super::types::*;
@@ -79,19 +79,21 @@ unsafe fn fill(new: *mut fi_info, old: &fi_info, layout: &Layout) -> Result<(), 
         }
         if !old.ep_attr.is_null() {
             let part = prefix(old.ep_attr, layout.ep);
-            (*new).ep_attr = memory::boxed(fi_ep_attr {
+            let bare = fi_ep_attr {
                 auth_key: null_mut(),
                 ..part
-            })?;
+            };
+            (*new).ep_attr = memory::boxed_in(bare, ABI_1_10.ep)?;
             (*(*new).ep_attr).auth_key = auth_key(part.auth_key, part.auth_key_size)?;
         }
         if !old.domain_attr.is_null() {
             let part = prefix(old.domain_attr, layout.domain);
-            (*new).domain_attr = memory::boxed(fi_domain_attr {
+            let bare = fi_domain_attr {
                 name: null_mut(),
                 auth_key: null_mut(),
                 ..part
-            })?;
+            };
+            (*new).domain_attr = memory::boxed_in(bare, ABI_1_10.domain)?;
             (*(*new).domain_attr).name = memory::string(part.name)?;
             (*(*new).domain_attr).auth_key = auth_key(part.auth_key, part.auth_key_size)?;
         }
