@@ -7,8 +7,8 @@
 //! a fid; `lacking` fills the slots that an object does not have. `wrappers` are the inlines as callable symbols.
 //!
 //! How the versions of a symbol are told apart. A program asks the linker for a name in a node, fi_getinfo@FABRIC_1.3
-//! say. `cbits/compat.c` binds each old name to a function in `compat`, which is the newest one with an older `layout`:
-//! structs only grew at their end. `build.rs` writes the map with the nodes.
+//! say. `cbits/compat.c` binds each name but the default one to a function in `compat`, which is that one with another
+//! `layout`: structs only grew at their end. `build.rs` writes the map with the nodes.
 //!
 //! The rest: `open` (fi_fabric and fi_open), `log`, `log_import` and `mr_cache` (what fi_open can open), `params`,
 //! `tostr`, `plugin` (providers in files of their own), `start` and `process` (the library's life, and fork), `slots`
