@@ -14,27 +14,27 @@ struct fi_fabric_attr;
 struct fid_fabric;
 
 /* Hidden, so that the jump is direct: nothing can come between. */
-#define OTHER(ret, name, tag, version, params, args)                          \
+#define OTHER(ret, name, tag, version, params, args)                        \
 	__attribute__((visibility("hidden"))) ret rs_##name##_##tag params; \
-	ret other_##name##_##tag params;                                      \
-	ret other_##name##_##tag params                                       \
+	ret other_##name##_##tag params;                                    \
+	ret other_##name##_##tag params                                     \
 	{                                                                   \
 		return rs_##name##_##tag args;                              \
 	}                                                                   \
 	__asm__(".symver other_" #name "_" #tag "," #name "@" version)
 
-#define OTHER_INFO(tag, version)                                                                                       \
-	OTHER(int, fi_getinfo, tag, version,                                                                           \
-	    (uint32_t api, const char *node, const char *service, uint64_t flags, const struct fi_info *hints,       \
-	     struct fi_info **info),                                                                                 \
-	    (api, node, service, flags, hints, info));                                                               \
-	OTHER(struct fi_info *, fi_dupinfo, tag, version, (const struct fi_info *info), (info));                       \
-	__attribute__((visibility("hidden"))) void rs_fi_freeinfo_##tag(struct fi_info *info);                       \
-	void other_fi_freeinfo_##tag(struct fi_info *info);                                                            \
-	void other_fi_freeinfo_##tag(struct fi_info *info)                                                             \
-	{                                                                                                            \
-		rs_fi_freeinfo_##tag(info);                                                                          \
-	}                                                                                                            \
+#define OTHER_INFO(tag, version)                                                                               \
+	OTHER(int, fi_getinfo, tag, version,                                                                   \
+	    (uint32_t api, const char *node, const char *service, uint64_t flags, const struct fi_info *hints, \
+	     struct fi_info **info),                                                                           \
+	    (api, node, service, flags, hints, info));                                                         \
+	OTHER(struct fi_info *, fi_dupinfo, tag, version, (const struct fi_info *info), (info));               \
+	__attribute__((visibility("hidden"))) void rs_fi_freeinfo_##tag(struct fi_info *info);                 \
+	void other_fi_freeinfo_##tag(struct fi_info *info);                                                    \
+	void other_fi_freeinfo_##tag(struct fi_info *info)                                                     \
+	{                                                                                                      \
+		rs_fi_freeinfo_##tag(info);                                                                    \
+	}                                                                                                      \
 	__asm__(".symver other_fi_freeinfo_" #tag ",fi_freeinfo@" version)
 
 OTHER_INFO(1_0, "FABRIC_1.0");
