@@ -147,6 +147,8 @@ pub struct Hearing {
     pub waits: bool,
     /// Milliseconds since anything was acknowledged.
     pub heard_ms: u64,
+    /// Milliseconds since data came.
+    pub came_ms: u64,
 }
 
 /// Only for a socket of TCP.
@@ -156,6 +158,7 @@ pub fn hearing(socket: BorrowedFd<'_>) -> io::Result<Hearing> {
     const PROBES: usize = 3;
     const UNACKED: usize = 6;
     const LAST_SENT: usize = 11;
+    const LAST_CAME: usize = 13;
     const LAST_ACK: usize = 14;
     let mut info = [0u32; WORDS];
     let mut len = size_of_val(&info) as libc::socklen_t;
@@ -167,6 +170,7 @@ pub fn hearing(socket: BorrowedFd<'_>) -> io::Result<Hearing> {
             Ok(Hearing {
                 waits: probes > 0 || info[UNACKED] > 0 && info[LAST_ACK] > info[LAST_SENT],
                 heard_ms: info[LAST_ACK].into(),
+                came_ms: info[LAST_CAME].into(),
             })
         }
         _ => Err(io::Error::last_os_error()),

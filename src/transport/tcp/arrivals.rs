@@ -128,9 +128,7 @@ impl TcpTransport {
         };
         peer.way = Way::Begun(Attempt::Agreed { socket, instance });
         if let Some(link) = &mut peer.link {
-            // The peer has given it up. What it sent on it before is delivered first.
-            link.superseded = true;
-            link.readable = true;
+            link.supersede(clock::monotonic_ms());
             self.activate(from);
         }
         self.settle(from, sink);

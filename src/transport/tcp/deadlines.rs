@@ -75,8 +75,9 @@ impl TcpTransport {
                 let timeout = self.config.connect_timeout.as_millis() as u64;
                 Some(peer.history.tried_at().saturating_add(timeout))
             }
+            Way::Begun(Attempt::Agreed { .. }) => peer.link.as_ref()?.superseded_until(),
             // Once it has heard of us, the kernel tells whether its machine lives.
-            Way::None | Way::Begun(Attempt::Agreed { .. } | Attempt::Dialing { .. }) => None,
+            Way::None | Way::Begun(Attempt::Dialing { .. }) => None,
             Way::Resting { until } | Way::Begun(Attempt::Welcomed { until, .. }) => Some(*until),
         }
     }
@@ -91,6 +92,12 @@ impl TcpTransport {
         match &peer.way {
             Way::Begun(Attempt::Dialing { said: None, .. }) => self.dial_failed(number, &ErrorKind::TimedOut.into()),
             Way::Begun(Attempt::Welcomed { .. }) => self.unconfirmed(number, ErrorKind::TimedOut),
+            Way::Begun(Attempt::Agreed { .. }) => {
+                if let Some(link) = &mut peer.link {
+                    link.end_if_superseded(now);
+                    self.activate(number);
+                }
+            }
             Way::None | Way::Resting { .. } | Way::Begun(_) => {}
         }
     }

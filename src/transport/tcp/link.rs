@@ -17,6 +17,9 @@ use std::os::fd::AsFd;
 /// Reads of one link before others have their turn.
 const READS: usize = 4;
 
+/// A link that the peer has given up, but which its machine has not ended, ends when for so long nothing came on it.
+const SUPERSEDED_MS: u64 = 2_000;
+
 /// How a connection came to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
@@ -47,8 +50,8 @@ pub(super) struct Link {
     pub idle: u32,
     /// Nothing more comes: when all that was read is delivered, the link ends.
     pub end: Option<End>,
-    /// Another connection has taken its place: once the socket is empty, it ends.
-    pub superseded: bool,
+    /// Another connection waits to take its place: when it is looked at next whether anything still comes on this one.
+    superseded: Option<u64>,
     /// Writing failed.
     pub broken: bool,
     /// Because nothing was heard of the peer's machine.
@@ -72,7 +75,7 @@ impl Link {
             in_unsent: false,
             idle: 0,
             end: None,
-            superseded: false,
+            superseded: None,
             broken: false,
             silent: false,
             waits_since: None,
@@ -188,9 +191,6 @@ impl Link {
             Stop::Bad(what) => self.finish(End::Bad(what)),
             Stop::Empty | Stop::Budget | Stop::Refused => {}
         }
-        if self.superseded && !self.readable && self.end.is_none() {
-            self.end = Some(End::Cut);
-        }
         done
     }
 
@@ -237,6 +237,31 @@ impl Link {
         let bytes = buffer.get(..held + came - placed).unwrap_or_default();
         let stop = self.input.came(placed, bytes, from, sink, budget, done);
         (came > 0).then_some(stop)
+    }
+
+    /// The peer has given it up, and connects anew. What it sent before is delivered first: its machine may still have
+    /// some of that, and ends the connection behind it, unless it is gone.
+    pub(super) fn supersede(&mut self, now: u64) {
+        self.superseded = Some(now + SUPERSEDED_MS);
+        self.readable = true;
+    }
+
+    /// When `end_if_superseded` is to be called.
+    pub(super) fn superseded_until(&self) -> Option<u64> {
+        self.superseded.filter(|_| self.end.is_none())
+    }
+
+    /// Ends one that was given up if nothing more comes.
+    pub(super) fn end_if_superseded(&mut self, now: u64) {
+        let quiet = match stream::hearing(self.socket.as_fd()) {
+            _ if self.has_news() => 0,
+            Ok(hearing) => hearing.came_ms,
+            Err(_) => SUPERSEDED_MS,
+        };
+        match SUPERSEDED_MS.saturating_sub(quiet) {
+            0 => self.end = Some(End::Cut),
+            left => self.superseded = Some(now + left),
+        }
     }
 
     /// Ends it here and now: nothing of it is delivered, sent or told any more.

@@ -246,6 +246,41 @@ fn a_second_connection_takes_the_place_of_the_first() {
     assert_eq!(sink.gone, [(number, Loss::Broken)]);
 }
 
+/// What it sent on the first one may be on its way for longer than a second one takes to be made.
+#[test]
+fn a_second_connection_waits_for_what_comes_on_the_first() {
+    let (mut end, mut sink) = (open(), Kept::default());
+    let from = nobody();
+    let packet = |id| [&0u32.to_le_bytes()[..], &Header::new(Packet::Eager, id).encode()].concat();
+    let mut streams: Vec<TcpStream> = Vec::new();
+    for instance in [9, 10] {
+        let (mut stream, answer) = impostor(&mut end, &mut sink, from, instance);
+        assert_eq!(answer.unwrap().verdict, Verdict::Welcome);
+        let said = [&frame::CONFIRM.to_le_bytes()[..], &packet(instance as u32)].concat();
+        stream.write_all(&said).unwrap();
+        streams.push(stream);
+    }
+    let number = end.peer(&address::of(&from)).unwrap();
+    until("two connections, of which one waits", || {
+        end.poll(&mut sink, 10);
+        assert_eq!(sink.gone, []);
+        let waits = matches!(end.peers.get(number).unwrap().way, Way::Begun(Attempt::Agreed { .. }));
+        waits && !end.peers.link(number).unwrap().has_news()
+    });
+    for _ in 0..3 * deadlines::TICK {
+        end.poll(&mut sink, 10);
+    }
+    let mut first = streams.remove(0);
+    first.write_all(&packet(11)).unwrap();
+    drop(first);
+    until("all packets", || {
+        end.poll(&mut sink, 10);
+        sink.packets.len() == 3
+    });
+    let came: Vec<u32> = sink.packets.iter().map(|(_, header, _)| header.id).collect();
+    assert_eq!((came, sink.gone), (vec![9, 11, 10], vec![(number, Loss::Died)]));
+}
+
 /// A hello alone changes nothing for the peer whose name it takes.
 #[test]
 fn a_hello_without_confirmation_ends_nothing() {
