@@ -233,6 +233,7 @@ impl TcpTransport {
             return self.unconfirmed(to, ErrorKind::Other);
         }
         sockets::watch_by_ourselves(&socket, &self.config);
+        sockets::hurry_within_machine(&socket);
         peer.link = Some(Box::new(Link::new(socket)));
         let has_died = peer.history.stands(instance);
         let source = self.peers.source(to);

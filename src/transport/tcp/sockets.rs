@@ -9,7 +9,7 @@ use crate::sys::{open_files, shared, stream};
 use core::mem::MaybeUninit;
 use socket2::{Domain, SockAddr, SockRef, Socket, TcpKeepalive, Type};
 use std::io::{self, ErrorKind};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
@@ -187,6 +187,20 @@ pub(super) fn watch_by_ourselves(socket: &ParentFd, config: &Config) {
     let _ = stream::set_longest_pause(socket.as_fd(), pause.as_millis() as u32);
 }
 
+/// The connection is agreed on. One whose ends are both in this machine shares no link with anybody, so nothing is gained
+/// by holding back what is sent, as bbr does, which many systems have for all connections. Every kernel has reno, and
+/// every process may choose it.
+pub(super) fn hurry_within_machine(socket: &ParentFd) {
+    let ends = own_place(socket).zip(other_place(socket));
+    if ends.is_some_and(|(own, other)| is_within_machine(own.ip(), other.ip())) {
+        let _ = SockRef::from(socket).set_tcp_congestion(b"reno");
+    }
+}
+
+fn is_within_machine(own: IpAddr, other: IpAddr) -> bool {
+    own == other || other.is_loopback()
+}
+
 /// Why connecting failed, if it did.
 pub(super) fn error_of(socket: &ParentFd) -> Option<io::Error> {
     SockRef::from(socket).take_error().unwrap_or_else(Some)
@@ -209,4 +223,24 @@ pub(super) fn other_place(socket: &ParentFd) -> Option<SocketAddr> {
 /// Our own end of a connection.
 pub(super) fn own_place(socket: &ParentFd) -> Option<SocketAddr> {
     SockRef::from(socket).local_addr().ok()?.as_socket()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_leaves_the_machine_is_left_to_the_system() {
+        let ip = |text: &str| text.parse().unwrap();
+        for (own, other, within) in [
+            ("127.0.0.1", "127.0.0.1", true),
+            ("127.0.0.1", "127.0.0.9", true),
+            ("::1", "::1", true),
+            ("192.0.2.7", "192.0.2.7", true),
+            ("192.0.2.7", "192.0.2.8", false),
+            ("2001:db8::7", "2001:db8::8", false),
+        ] {
+            assert_eq!(is_within_machine(ip(own), ip(other)), within, "{own} {other}");
+        }
+    }
 }

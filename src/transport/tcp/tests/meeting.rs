@@ -104,6 +104,19 @@ fn of_two_hellos_one_waits() {
     assert!(at_a.gone.is_empty() && at_b.gone.is_empty());
 }
 
+/// Whatever the system has for all connections.
+#[test]
+fn nothing_is_held_back_within_a_machine() {
+    let (mut a, mut b) = (open(), open());
+    let (b_of_a, a_of_b) = numbers(&mut a, &mut b);
+    connect(&mut a, b_of_a, &mut b, a_of_b);
+    for end in [&mut a, &mut b] {
+        let link = end.peers.links().next().unwrap();
+        let chosen = SockRef::from(&link.socket).tcp_congestion().unwrap();
+        assert!(chosen.starts_with(b"reno\0"), "{}", chosen.escape_ascii());
+    }
+}
+
 #[test]
 fn an_end_that_closes_has_died_and_its_last_words_arrive() {
     let (mut a, mut b) = (open(), open());
