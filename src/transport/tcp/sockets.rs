@@ -188,8 +188,8 @@ pub(super) fn watch_by_ourselves(socket: &ParentFd, config: &Config) {
 }
 
 /// The connection is agreed on. One whose ends are both in this machine shares no link with anybody, so nothing is gained
-/// by holding back what is sent, as bbr does, which many systems have for all connections. Every kernel has reno, and
-/// every process may choose it.
+/// by holding back what is sent, as bbr does, which many systems have for all connections. Every kernel has reno, and lets
+/// everybody choose it unless it is told otherwise.
 pub(super) fn hurry_within_machine(socket: &ParentFd) {
     let ends = own_place(socket).zip(other_place(socket));
     if ends.is_some_and(|(own, other)| is_within_machine(own.ip(), other.ip())) {
