@@ -5,7 +5,7 @@
 use super::attempt::{Attempt, Way};
 use super::handshake::{Verdict, frame};
 use super::listener::Arrival;
-use super::{TcpTransport, address, key, key_of};
+use super::{TcpTransport, address, key, key_of, sockets};
 use crate::engine::port::{PeerId, Sink};
 use crate::sys::clock;
 use crate::sys::stream::{self, First, Part};
@@ -15,6 +15,10 @@ use std::os::fd::{AsFd, AsRawFd};
 
 /// How long a welcome waits to be confirmed. A dialer that computes and does not poll connects anew.
 const PATIENCE_MS: u64 = 30_000;
+
+/// For so long of that the peer is not welcomed on another connection: the confirmation may be on its way, and behind
+/// it what the peer has seen leave.
+const FIRST_MS: u64 = 2_000;
 
 impl TcpTransport {
     #[cold]
@@ -69,6 +73,11 @@ impl TcpTransport {
             // What came on that one would be lost; the peer asks again when it has come to be the link.
             Way::Begun(Attempt::Agreed { .. }) => (Verdict::Later, None),
             Way::Begun(Attempt::Welcomed { arrival: newer, .. }) if arrival.number < *newer => (Verdict::Later, None),
+            Way::Begun(Attempt::Welcomed { socket, until, .. })
+                if !sockets::is_at_its_end(socket) && clock::monotonic_ms() + PATIENCE_MS < until + FIRST_MS =>
+            {
+                (Verdict::Later, None)
+            }
             _ => (Verdict::Welcome, Some(number)),
         }
     }

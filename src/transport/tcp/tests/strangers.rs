@@ -281,6 +281,34 @@ fn a_second_connection_waits_for_what_comes_on_the_first() {
     assert_eq!((came, sink.gone), (vec![9, 11, 10], vec![(number, Loss::Died)]));
 }
 
+/// The peer has seen what it sent leave, and then ended, before its confirmation came; its successor has another way.
+#[test]
+fn a_second_hello_waits_for_the_first_ones_confirmation() {
+    let (mut end, mut sink) = (open(), Kept::default());
+    let from = nobody();
+    let verdict_for = |end: &mut TcpTransport, sink: &mut Kept, instance| {
+        let (stream, answer) = impostor(end, sink, from, instance);
+        (stream, answer.unwrap().verdict)
+    };
+    let (mut first, verdict) = verdict_for(&mut end, &mut sink, 9);
+    assert_eq!(verdict, Verdict::Welcome);
+    assert_eq!(verdict_for(&mut end, &mut sink, 10).1, Verdict::Later);
+    let packet = [&0u32.to_le_bytes()[..], &Header::new(Packet::Eager, 3).encode()].concat();
+    first
+        .write_all(&[&frame::CONFIRM.to_le_bytes()[..], &packet].concat())
+        .unwrap();
+    until("a packet", || {
+        end.poll(&mut sink, 10);
+        !sink.packets.is_empty()
+    });
+    // Who has ended without a confirmation is in nobody's way.
+    let from = nobody();
+    let (given_up, _) = impostor(&mut end, &mut sink, from, 9);
+    drop(given_up);
+    let (_, answer) = impostor(&mut end, &mut sink, from, 10);
+    assert_eq!(answer.unwrap().verdict, Verdict::Welcome);
+}
+
 /// A hello alone changes nothing for the peer whose name it takes.
 #[test]
 fn a_hello_without_confirmation_ends_nothing() {
