@@ -52,9 +52,9 @@ pub(super) struct Link {
     pub end: Option<End>,
     /// Another connection waits to take its place: when it is looked at next whether anything still comes on this one.
     superseded: Option<u64>,
-    /// Writing failed.
+    /// Writing failed, or the peer has given the connection up.
     pub broken: bool,
-    /// Because nothing was heard of the peer's machine.
+    /// Nothing was heard of the peer's machine for too long.
     silent: bool,
     /// When something was first seen to wait for the other machine, with nothing heard of it since.
     waits_since: Option<u64>,
@@ -148,9 +148,13 @@ impl Link {
     /// gone: the peer is told of the end, and ends it.
     #[cold]
     fn fail(&mut self, error: &io::Error) {
+        self.silent |= is_silence(error);
+        self.write_no_more();
+    }
+
+    fn write_no_more(&mut self) {
         self.broken = true;
         let _ = SockRef::from(&self.socket).shutdown(Shutdown::Write);
-        self.silent |= is_silence(error);
         self.readable = true;
     }
 
@@ -243,7 +247,7 @@ impl Link {
     /// some of that, and ends the connection behind it, unless it is gone.
     pub(super) fn supersede(&mut self, now: u64) {
         self.superseded = Some(now + SUPERSEDED_MS);
-        self.readable = true;
+        self.write_no_more();
     }
 
     /// When `end_if_superseded` is to be called.

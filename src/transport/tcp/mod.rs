@@ -376,8 +376,10 @@ impl Transport for TcpTransport {
         };
         let pushed = link.push(header, &body, notice, poll, self.flush_follows);
         if link.broken {
-            self.activate(to);
-            self.watched.mark();
+            if link.has_news() {
+                self.activate(to);
+                self.watched.mark();
+            }
         } else if !(link.in_unsent || link.out.is_empty() && link.out.told.is_empty()) {
             self.note_unsent(to);
             if !self.flush_follows {

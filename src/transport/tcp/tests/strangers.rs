@@ -270,6 +270,9 @@ fn a_second_connection_waits_for_what_comes_on_the_first() {
     for _ in 0..3 * deadlines::TICK {
         end.poll(&mut sink, 10);
     }
+    let header = Header::new(Packet::Eager, 12);
+    let pushed = end.push(number, &header, Body::Empty, None);
+    assert_eq!(pushed, Push::Full, "nobody would read it");
     let mut first = streams.remove(0);
     first.write_all(&packet(11)).unwrap();
     drop(first);
@@ -279,6 +282,7 @@ fn a_second_connection_waits_for_what_comes_on_the_first() {
     });
     let came: Vec<u32> = sink.packets.iter().map(|(_, header, _)| header.id).collect();
     assert_eq!((came, sink.gone), (vec![9, 11, 10], vec![(number, Loss::Died)]));
+    assert_eq!(end.push(number, &header, Body::Empty, None), Push::Done);
 }
 
 /// The peer has seen what it sent leave, and then ended, before its confirmation came; its successor has another way.
