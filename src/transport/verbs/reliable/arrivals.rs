@@ -15,7 +15,7 @@ use crate::transport::connecting::keeps_own;
 use crate::transport::verbs::seam::{Connection, QueuePair};
 
 impl<D: Device> Reliable<D> {
-    pub(super) fn arrived(&mut self, mut request: Request<D::Wire>) {
+    pub(super) fn arrived<S: Sink>(&mut self, mut request: Request<D::Wire>, sink: &mut S) {
         let hello = match Hello::decode(&request.data) {
             Ok(hello) => hello,
             Err(stranger) => {
@@ -38,6 +38,8 @@ impl<D: Device> Reliable<D> {
         let Some(from) = known.filter(|_| !self.is_lost) else {
             return request.wire.connection().reject(&Verdict::Later.encode());
         };
+        // The device may tell of a request first, and then of the confirmation that its asker had given before.
+        self.hear_all(from, sink);
         self.judge(from, request, hello);
     }
 

@@ -131,7 +131,7 @@ impl<D: Device> Reliable<D> {
             self.hear_trouble(trouble);
         }
         while let Some(request) = self.visitors.pop_front().or_else(|| self.device.request()) {
-            self.arrived(request);
+            self.arrived(request, sink);
         }
         let now = clock::monotonic_ms();
         for number in self.peers.take_ways() {
@@ -154,7 +154,7 @@ impl<D: Device> Reliable<D> {
         is_tried && !peer.history.was_connected() && u128::from(peer.history.tried_for(now)) >= patience.as_millis()
     }
 
-    fn hear_all<S: Sink>(&mut self, from: PeerId, sink: &mut S) {
+    pub(super) fn hear_all<S: Sink>(&mut self, from: PeerId, sink: &mut S) {
         while let Some(news) = self.peers.get_mut(from).and_then(|peer| peer.way.news()) {
             self.hear(from, news, sink);
         }

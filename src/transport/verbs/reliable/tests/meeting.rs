@@ -241,6 +241,45 @@ fn what_a_successor_said_arrives_though_another_one_follows() {
     assert_eq!(at_a.gone, [(1, Loss::Died), (1, Loss::Died)]);
 }
 
+/// It has confirmed, sent a packet and ended, and its successor asks; of all that only the request is seen at first.
+#[test]
+fn what_was_said_before_a_confirmation_was_heard_arrives_though_a_successor_asks() {
+    let net = Net::new(4, Manner::default());
+    let [mut a, mut b] = [0, 1].map(|number| open(&net, number));
+    let [at_a, at_b] = [&a, &b].map(|end| end.local_address());
+    let mut kept = Kept::default();
+    assert_eq!((a.peer(&at_b), b.peer(&at_a)), (Some(0), Some(0)));
+    let has_accepted = |end: &Reliable<NetDevice>| {
+        let way = &end.peers.get(0).unwrap().way;
+        matches!(way, attempt::Way::Begun(attempt::Attempt::Accepted(_)))
+    };
+    for number in 1..=2 {
+        until("a packet, or a request", || {
+            if !has_accepted(&a) {
+                a.poll(&mut kept, 10);
+            }
+            b.poll(&mut Kept::default(), 10);
+            let pushed = b.push(0, &header(number), Body::Empty, None);
+            pushed == Push::Done || number == 2 && net.has_request(0)
+        });
+        if number == 1 {
+            assert!(has_accepted(&a) && kept.packets.is_empty());
+            drop(b);
+            b = open(&net, 1);
+            assert_eq!(b.peer(&at_a), Some(0));
+        }
+    }
+    net.overlook_news(0);
+    until("both packets", || {
+        a.poll(&mut kept, 10);
+        b.poll(&mut Kept::default(), 10);
+        let _ = kept.packets.contains(&(0, 2)) || b.push(0, &header(2), Body::Empty, None) == Push::Done;
+        kept.packets.contains(&(0, 2))
+    });
+    kept.packets.dedup();
+    assert_eq!(kept.packets, [(0, 1), (0, 2)]);
+}
+
 /// Where another way leads to a peer, one that does not answer is given up in time, and its asker does not sleep until
 /// then.
 #[test]

@@ -163,6 +163,16 @@ impl Net {
         (0..count).for_each(|_| state.cards[me].done.push_front(end));
     }
 
+    /// Whether somebody asks a device for a connection, which does not know yet.
+    pub fn has_request(&self, me: usize) -> bool {
+        !self.state().cards[me].requests.is_empty()
+    }
+
+    /// The next look of a device tells of no connection that there is news of.
+    pub fn overlook_news(&self, me: usize) {
+        self.state().cards[me].news.clear();
+    }
+
     /// Connections of two places break.
     pub fn break_off(&self, a: SocketAddr, b: SocketAddr) {
         let mut state = self.state();
