@@ -8,6 +8,7 @@ use super::listener::Arrival;
 use super::{TcpTransport, address, key, key_of, sockets};
 use crate::engine::port::{PeerId, Sink};
 use crate::sys::clock;
+use crate::sys::forks::ParentFd;
 use crate::sys::stream::{self, First, Part};
 use crate::transport::connecting::keeps_own;
 use std::io::ErrorKind;
@@ -16,9 +17,15 @@ use std::os::fd::{AsFd, AsRawFd};
 /// How long a welcome waits to be confirmed. A dialer that computes and does not poll connects anew.
 const PATIENCE_MS: u64 = 30_000;
 
-/// For so long of that the peer is not welcomed on another connection: the confirmation may be on its way, and behind
-/// it what the peer has seen leave.
+/// For so long after a welcome the peer is not welcomed on another connection: the confirmation may be on its way, and
+/// behind it what the peer has seen leave.
 const FIRST_MS: u64 = 2_000;
+
+/// `until`: how long the welcome waits.
+fn may_confirm(socket: &ParentFd, until: u64) -> bool {
+    let welcomed = until.saturating_sub(PATIENCE_MS);
+    clock::monotonic_ms() < welcomed + FIRST_MS && !sockets::is_at_its_end(socket)
+}
 
 impl TcpTransport {
     #[cold]
@@ -73,9 +80,7 @@ impl TcpTransport {
             // What came on that one would be lost; the peer asks again when it has come to be the link.
             Way::Begun(Attempt::Agreed { .. }) => (Verdict::Later, None),
             Way::Begun(Attempt::Welcomed { arrival: newer, .. }) if arrival.number < *newer => (Verdict::Later, None),
-            Way::Begun(Attempt::Welcomed { socket, until, .. })
-                if !sockets::is_at_its_end(socket) && clock::monotonic_ms() + PATIENCE_MS < until + FIRST_MS =>
-            {
+            Way::Begun(Attempt::Welcomed { socket, until, .. }) if may_confirm(socket, *until) => {
                 (Verdict::Later, None)
             }
             _ => (Verdict::Welcome, Some(number)),
