@@ -19,12 +19,12 @@ const PATIENCE_MS: u64 = 30_000;
 
 /// For so long after a welcome the peer is not welcomed on another connection: the confirmation may be on its way, and
 /// behind it what the peer has seen leave.
-const FIRST_MS: u64 = 2_000;
+const MAY_CONFIRM_MS: u64 = 2_000;
 
 /// `until`: how long the welcome waits.
 fn may_confirm(socket: &ParentFd, until: u64) -> bool {
     let welcomed = until.saturating_sub(PATIENCE_MS);
-    clock::monotonic_ms() < welcomed + FIRST_MS && !sockets::is_at_its_end(socket)
+    clock::monotonic_ms() < welcomed + MAY_CONFIRM_MS && !sockets::is_at_its_end(socket)
 }
 
 impl TcpTransport {

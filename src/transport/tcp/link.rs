@@ -152,6 +152,7 @@ impl Link {
         self.write_no_more();
     }
 
+    /// The socket is still read to its end, which the peer may put there when it sees ours.
     fn write_no_more(&mut self) {
         self.broken = true;
         let _ = SockRef::from(&self.socket).shutdown(Shutdown::Write);
@@ -257,10 +258,9 @@ impl Link {
 
     /// Ends one that was given up if nothing more comes.
     pub(super) fn end_if_superseded(&mut self, now: u64) {
-        let quiet = match stream::hearing(self.socket.as_fd()) {
-            _ if self.has_news() => 0,
-            Ok(hearing) => hearing.came_ms,
-            Err(_) => SUPERSEDED_MS,
+        let quiet = match self.has_news() {
+            true => 0,
+            false => stream::hearing(self.socket.as_fd()).map_or(SUPERSEDED_MS, |hearing| hearing.came_ms),
         };
         match SUPERSEDED_MS.saturating_sub(quiet) {
             0 => self.end = Some(End::Cut),
