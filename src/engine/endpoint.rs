@@ -7,7 +7,7 @@
 use super::credit;
 use super::deliver::EngineSink;
 use super::op::{
-    CompletedOp, Completion, CompletionLevel, Context, Error, Failure, Peek, ReceiveOf, Recv, Refused, Report, Send,
+    CompletedOp, Completion, CompletionLevel, Context, Error, Failure, OperationOf, Peek, Recv, Refused, Report, Send,
     Unreached, untold,
 };
 use super::outgoing::{self, Outgoing};
@@ -312,8 +312,8 @@ impl<T: Transport> Engine<T> {
     }
 
     /// Cancels the oldest of the unmatched receives that this names. Returns whether there was one.
-    pub fn cancel(&mut self, receive: ReceiveOf, report: &mut impl Report) -> bool {
-        self.core.cancel(receive, report)
+    pub fn cancel(&mut self, operation: OperationOf, report: &mut impl Report) -> bool {
+        self.core.cancel(operation, report)
     }
 
     /// Cancels all the application's receives and discards the messages for others, unless a message is being written

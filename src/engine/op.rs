@@ -48,9 +48,9 @@ impl Tell {
     }
 }
 
-/// Names a posted receive that is to be taken back, by its context.
+/// Names an operation that is to be taken back, by its context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ReceiveOf {
+pub enum OperationOf {
     Program(Context),
     /// The part of this library that asked for it by `Tell::Own`.
     Library(Context),

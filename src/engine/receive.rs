@@ -3,7 +3,7 @@
 use super::matching::{Receive, Taken, Want};
 use super::message::{Delivery, Landing, Message};
 use super::multi::AfterPiece;
-use super::op::{CompletedOp, Completion, Context, Error, Failure, MessageKind, ReceiveOf, Recv, Report, Tell};
+use super::op::{CompletedOp, Completion, Context, Error, Failure, MessageKind, OperationOf, Recv, Report, Tell};
 use super::port::PeerId;
 use super::state::Core;
 use crate::util::keep_in_registers;
@@ -208,10 +208,10 @@ impl Core {
     }
 
     /// Cancels the oldest of the posted receives that this names.
-    pub(super) fn cancel(&mut self, receive: ReceiveOf, report: &mut impl Report) -> bool {
-        let (context, own) = match receive {
-            ReceiveOf::Program(context) => (context, false),
-            ReceiveOf::Library(context) => (context, true),
+    pub(super) fn cancel(&mut self, operation: OperationOf, report: &mut impl Report) -> bool {
+        let (context, own) = match operation {
+            OperationOf::Program(context) => (context, false),
+            OperationOf::Library(context) => (context, true),
         };
         [MessageKind::Untagged, MessageKind::Tagged].into_iter().any(|kind| {
             let found = self

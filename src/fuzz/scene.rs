@@ -4,7 +4,7 @@
 
 use crate::engine::Engine;
 use crate::engine::op::{
-    Access, Atomic, AtomicOp, AtomicTarget, CompletedOp, Completion, CompletionLevel, Form, MessageKind, ReceiveOf,
+    Access, Atomic, AtomicOp, AtomicTarget, CompletedOp, Completion, CompletionLevel, Form, MessageKind, OperationOf,
     Recv, RemoteIov, RemotePart, Rma, Send, Tell,
 };
 use crate::engine::port::{PeerId, Remote, Transport};
@@ -271,7 +271,7 @@ impl<'a, T: Transport> Scene<'a, T> {
 
     pub(super) fn cancel(&mut self) {
         let context = usize::from(self.input.byte());
-        self.engine.cancel(ReceiveOf::Program(context), &mut self.told);
+        self.engine.cancel(OperationOf::Program(context), &mut self.told);
     }
 
     /// Polls, and looks at what has ended.

@@ -22,7 +22,7 @@ use super::messaging::Flags;
 use super::mr::memory::Memory;
 use crate::abi::types::*;
 use crate::api::log::Speaker;
-use crate::engine::op::{Completion, Context, ReceiveOf};
+use crate::engine::op::{Completion, Context, OperationOf};
 use crate::util::lock::OptLock;
 use crate::util::slab::{Id, Slab};
 use core::sync::atomic::{Ordering, fence};
@@ -320,12 +320,12 @@ pub fn trigger(endpoint: &dyn EndpointOps, call: &Call, cntr: &Arc<Cntr>, thresh
 /// that have not been started. If there are none with this context, the endpoint's answer stands: -FI_ENOENT, or that
 /// it can take nothing back.
 pub fn cancel(endpoint: &dyn EndpointOps, context: Context) -> Result<()> {
-    let Err(answer) = endpoint.cancel(ReceiveOf::Program(context)) else {
+    let Err(answer) = endpoint.cancel(OperationOf::Program(context)) else {
         return Ok(());
     };
     let key = work::key_of(endpoint);
     let deferred = &endpoint.domain().deferred;
-    let taken_back = |number| endpoint.cancel(ReceiveOf::Library(number)).is_ok();
+    let taken_back = |number| endpoint.cancel(OperationOf::Library(number)).is_ok();
     if deferred.started(key, context).into_iter().any(taken_back) {
         return Ok(());
     }

@@ -11,7 +11,7 @@ use crate::api::messaging::{Flags, Messaging, NotBegun, RecvCall, SendCall};
 use crate::api::one_sided::{AtomicCall, Atomics, Rma, RmaCall};
 use crate::api::progress::Progress;
 use crate::api::refs::Refs;
-use crate::engine::op::ReceiveOf;
+use crate::engine::op::OperationOf;
 use crate::util::user::UserIov;
 use core::any::Any;
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -111,8 +111,8 @@ impl EndpointOps for Alias {
         self.endpoint.set_address(address)
     }
 
-    fn cancel(&self, receive: ReceiveOf) -> Result<()> {
-        self.endpoint.cancel(receive)
+    fn cancel(&self, operation: OperationOf) -> Result<()> {
+        self.endpoint.cancel(operation)
     }
 
     fn unfinished(&self) -> (usize, usize) {

@@ -12,7 +12,7 @@ use crate::api::cq::Cq;
 use crate::api::driver::Driver;
 use crate::api::eq::Eq;
 use crate::engine::endpoint::Engine;
-use crate::engine::op::{Completion, MessageKind, ReceiveOf, Report};
+use crate::engine::op::{Completion, MessageKind, OperationOf, Report};
 use crate::engine::port::{PeerId, Transport};
 use crate::util::ready::Ready;
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -211,8 +211,8 @@ impl<O: Owners> EndpointCore<O> {
     }
 
     /// fi_cancel. False: there is no such receive.
-    pub(super) fn cancel(&mut self, receive: ReceiveOf) -> bool {
-        let found = self.engine.cancel(receive, &mut &mut self.pending);
+    pub(super) fn cancel(&mut self, operation: OperationOf) -> bool {
+        let found = self.engine.cancel(operation, &mut &mut self.pending);
         self.report();
         found
     }

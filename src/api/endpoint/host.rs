@@ -11,7 +11,7 @@ use crate::api::domain::Domain;
 use crate::api::errno::{Errno, Result};
 use crate::api::messaging::NotBegun;
 use crate::api::progress::Watch;
-use crate::engine::op::{Completion, ReceiveOf, Refused, Report};
+use crate::engine::op::{Completion, OperationOf, Refused, Report};
 use crate::util::closable::{Closable, Entered};
 use core::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -150,8 +150,8 @@ impl<O: Owners> EngineHost<O> {
         more
     }
 
-    pub(super) fn cancel(&self, receive: ReceiveOf) -> Result<()> {
-        let found = self.enter()?.cancel(receive);
+    pub(super) fn cancel(&self, operation: OperationOf) -> Result<()> {
+        let found = self.enter()?.cancel(operation);
         self.deferred.run();
         if found { Ok(()) } else { Err(Errno(FI_ENOENT)) }
     }

@@ -44,7 +44,7 @@ use super::one_sided::{AtomicCall, Atomics, Rma, RmaCall};
 use super::progress::{Progress, Watch};
 use crate::abi::types::*;
 use crate::engine::endpoint::Engine;
-use crate::engine::op::{Completion, Error, ReceiveOf, RemotePart, Report};
+use crate::engine::op::{Completion, Error, OperationOf, RemotePart, Report};
 use crate::engine::port::PeerId;
 use crate::util::user::UserIov;
 use collective::contexts::Listener;
@@ -311,8 +311,8 @@ impl<T: EndpointTransport + 'static> EndpointOps for Arc<Endpoint<T>> {
         Ok(())
     }
 
-    fn cancel(&self, receive: ReceiveOf) -> Result<()> {
-        self.host.cancel(receive)
+    fn cancel(&self, operation: OperationOf) -> Result<()> {
+        self.host.cancel(operation)
     }
 }
 

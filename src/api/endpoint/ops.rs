@@ -21,7 +21,7 @@ use crate::api::log::Speaker;
 use crate::api::messaging::Messaging;
 use crate::api::one_sided::{Atomics, Rma};
 use crate::api::progress::{Progress, Watch};
-use crate::engine::op::ReceiveOf;
+use crate::engine::op::OperationOf;
 use core::any::Any;
 use std::os::fd::RawFd;
 use std::sync::Arc;
@@ -98,7 +98,7 @@ pub trait EndpointOps: Messaging + Rma + Atomics + Send + Sync + 'static {
     }
 
     /// fi_cancel: of a receive that has no message yet.
-    fn cancel(&self, receive: ReceiveOf) -> Result<()>;
+    fn cancel(&self, operation: OperationOf) -> Result<()>;
 
     /// Sends in flight, and posted receives that no message has matched.
     fn unfinished(&self) -> (usize, usize);

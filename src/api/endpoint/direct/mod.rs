@@ -22,7 +22,7 @@ use crate::api::info::model::Info;
 use crate::api::messaging::{Flags, Messaging, NotBegun, RecvCall, SendCall};
 use crate::api::one_sided::{AtomicCall, Atomics, Rma, RmaCall};
 use crate::api::progress::Progress;
-use crate::engine::op::{self, AtomicOp, CompletedOp, Completion, Peek, PostHint, ReceiveOf, Refused, Tell};
+use crate::engine::op::{self, AtomicOp, CompletedOp, Completion, OperationOf, Peek, PostHint, Refused, Tell};
 use crate::engine::port::PeerId;
 use crate::util::closable::{Closable, Entered};
 use crate::util::user::UserIov;
@@ -252,7 +252,7 @@ impl<D: DirectTransport> EndpointOps for Arc<DirectEndpoint<D>> {
     }
 
     /// A card cannot take a receive back.
-    fn cancel(&self, _: ReceiveOf) -> Result<()> {
+    fn cancel(&self, _: OperationOf) -> Result<()> {
         Err(Errno(FI_EOPNOTSUPP))
     }
 

@@ -15,7 +15,7 @@ use crate::api::messaging::{Messaging, NotBegun, RecvCall, SendCall};
 use crate::api::one_sided::{AtomicCall, Atomics, Rma, RmaCall};
 use crate::api::progress::Progress;
 use crate::api::refs::Refs;
-use crate::engine::op::{self, ReceiveOf, Refused};
+use crate::engine::op::{self, OperationOf, Refused};
 use crate::util::lock::{Guard, OptLock};
 use crate::util::user::UserIov;
 use core::any::Any;
@@ -113,7 +113,7 @@ impl EndpointOps for Arc<DirectSharedRx> {
     }
 
     /// A card cannot take a receive back.
-    fn cancel(&self, _: ReceiveOf) -> Result<()> {
+    fn cancel(&self, _: OperationOf) -> Result<()> {
         Err(Errno(FI_EOPNOTSUPP))
     }
 

@@ -25,7 +25,7 @@ use crate::api::messaging::{Messaging, NotBegun, RecvCall, SendCall};
 use crate::api::one_sided::{AtomicCall, Atomics, Rma, RmaCall};
 use crate::api::progress::Progress;
 use crate::api::refs::Refs;
-use crate::engine::op::ReceiveOf;
+use crate::engine::op::OperationOf;
 use crate::util::mutex::{Mutex, lock};
 use crate::util::user::UserIov;
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -328,8 +328,8 @@ impl<T: EndpointTransport + 'static> EndpointOps for Context<T> {
         self.whole.local_address()
     }
 
-    fn cancel(&self, receive: ReceiveOf) -> Result<()> {
-        self.endpoint.cancel(receive)
+    fn cancel(&self, operation: OperationOf) -> Result<()> {
+        self.endpoint.cancel(operation)
     }
 
     fn enable(&self) -> Result<()> {

@@ -18,7 +18,7 @@ use crate::api::info::model::Info;
 use crate::api::messaging::{Messaging, NotBegun, RecvCall, SendCall};
 use crate::api::one_sided::{AtomicCall, Atomics, Rma, RmaCall};
 use crate::api::progress::{Progress, Watch};
-use crate::engine::op::{ReceiveOf, Refused};
+use crate::engine::op::{OperationOf, Refused};
 use crate::util::closable::Entered;
 use crate::util::lock::{Guard, OptLock};
 use crate::util::user::UserIov;
@@ -141,7 +141,7 @@ impl<T: EndpointTransport + 'static> EndpointOps for Arc<SharedRxEndpoint<T>> {
     }
 
     /// Receives are posted to the shared context, and cancelled there.
-    fn cancel(&self, _: ReceiveOf) -> Result<()> {
+    fn cancel(&self, _: OperationOf) -> Result<()> {
         Err(Errno(FI_ENOENT))
     }
 

@@ -26,7 +26,7 @@ use crate::api::one_sided::{AtomicCall, Atomics, Rma, RmaCall};
 use crate::api::progress::Progress;
 use crate::api::refs::Refs;
 use crate::engine::endpoint::Engine;
-use crate::engine::op::{CompletedOp, Completion, ReceiveOf};
+use crate::engine::op::{CompletedOp, Completion, OperationOf};
 use crate::engine::port::{Limits, PeerId, Transport};
 use crate::util::ready::Ready;
 use crate::util::user::UserIov;
@@ -239,8 +239,8 @@ impl<T: EndpointTransport + 'static> EndpointOps for Arc<SharedRx<T>> {
         Ok(())
     }
 
-    fn cancel(&self, receive: ReceiveOf) -> Result<()> {
-        self.host.cancel(receive)
+    fn cancel(&self, operation: OperationOf) -> Result<()> {
+        self.host.cancel(operation)
     }
 
     /// Programs may bind a queue; it only gets completions that belong to no endpoint.

@@ -296,12 +296,12 @@ impl<T: Connected> Bed<T> {
 
     pub fn cancel(&mut self, node: PeerId, context: Context) -> bool {
         self.world.borrow_mut().log.push(Event::Cancel { node, context });
-        self.take_back(node, ReceiveOf::Program(context))
+        self.take_back(node, OperationOf::Program(context))
     }
 
-    pub fn take_back(&mut self, node: PeerId, receive: ReceiveOf) -> bool {
+    pub fn take_back(&mut self, node: PeerId, operation: OperationOf) -> bool {
         let Node { engine, reporter, .. } = self.node(node);
-        engine.cancel(receive, reporter)
+        engine.cancel(operation, reporter)
     }
 
     pub fn progress(&mut self, node: PeerId) -> usize {

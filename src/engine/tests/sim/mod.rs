@@ -18,7 +18,7 @@ pub use wire::Wire;
 use wire::{Moving, land};
 
 use crate::engine::op::{
-    Access, CompletedOp, Completion, CompletionLevel, Context, Error, MessageKind, Peek, ReceiveOf, Recv, Refused,
+    Access, CompletedOp, Completion, CompletionLevel, Context, Error, MessageKind, OperationOf, Peek, Recv, Refused,
     RemotePart, Report, Send, Tell,
 };
 use crate::engine::port::*;

@@ -72,15 +72,15 @@ fn a_message_longer_than_what_is_left_of_a_multi_receive_is_cut() {
 
 #[test]
 fn a_cancelled_multi_receive_is_given_back_after_its_last_message() {
-    use crate::engine::op::ReceiveOf;
+    use crate::engine::op::OperationOf;
     let manner = Manner {
         gets: [0, 0, 0],
         ..Manner::default()
     };
     // What the library began is given back to it, and to nobody's queue.
     let began = [
-        (Tell::Queue, ReceiveOf::Program as fn(Context) -> ReceiveOf),
-        (Tell::Own, ReceiveOf::Library),
+        (Tell::Queue, OperationOf::Program as fn(Context) -> OperationOf),
+        (Tell::Own, OperationOf::Library),
     ];
     for (tell, named) in began {
         let mut bed = Bed::new(2, 1, manner, small());

@@ -10,7 +10,7 @@ use crate::api::endpoint::shared_rx::{SharedRx, SharedRxEndpoint};
 use crate::api::endpoint::stx::Stx;
 use crate::api::endpoint::{Endpoint, EndpointOps};
 use crate::api::messaging::{Flags, Messaging, RecvCall, SendCall};
-use crate::engine::op::{MessageKind, ReceiveOf};
+use crate::engine::op::{MessageKind, OperationOf};
 use crate::util::user::Lent;
 use std::sync::Arc;
 
@@ -446,8 +446,8 @@ fn a_shared_multi_receive_serves_all_and_can_be_cancelled() {
     assert_eq!(entries(&a_cq, 1, &[])[0].buf, multi.iov().address(0));
     send(&other, b_name, 0, b"b");
     assert_eq!(entries(&b_cq, 1, &[])[0].buf, multi.iov().address(2));
-    assert_eq!(pool.cancel(ReceiveOf::Program(6)), Err(Errno(FI_ENOENT)));
-    pool.cancel(ReceiveOf::Program(5)).unwrap();
+    assert_eq!(pool.cancel(OperationOf::Program(6)), Err(Errno(FI_ENOENT)));
+    pool.cancel(OperationOf::Program(5)).unwrap();
     let error = |cq: &Arc<Cq>| cq.read_error(|error| (error.context, error.err, error.flags & FI_MULTI_RECV != 0));
     assert_eq!(error(&a_cq), Ok((5, FI_ECANCELED, true)));
     assert!(error(&b_cq).is_err());
@@ -463,7 +463,7 @@ fn what_belongs_to_no_endpoint_is_told_to_one_that_has_a_queue() {
     early.bind_srx(&pool).unwrap();
     let (_b, b_cq, _) = bed.member(&pool);
     recv(&pool, FI_ADDR_UNSPEC, 0, 5, Flags::Endpoint, 8);
-    pool.cancel(ReceiveOf::Program(5)).unwrap();
+    pool.cancel(OperationOf::Program(5)).unwrap();
     assert_eq!(
         b_cq.read_error(|error| (error.context, error.err)),
         Ok((5, FI_ECANCELED))
