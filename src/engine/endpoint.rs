@@ -7,8 +7,8 @@
 use super::credit;
 use super::deliver::EngineSink;
 use super::op::{
-    CompletedOp, Completion, CompletionLevel, Context, Error, Failure, OperationOf, Peek, Recv, Refused, Report, Send,
-    Unreached, untold,
+    CompletedOp, Completion, CompletionLevel, Context, Error, Failure, Peek, Recv, Refused, Report, Send, Unreached,
+    untold,
 };
 use super::outgoing::{self, Outgoing};
 use super::peer::Detours;
@@ -309,11 +309,6 @@ impl<T: Transport> Engine<T> {
             self.push_all(report);
         }
         Ok(())
-    }
-
-    /// Cancels the oldest of the unmatched receives that this names. Returns whether there was one.
-    pub fn cancel(&mut self, operation: OperationOf, report: &mut impl Report) -> bool {
-        self.core.cancel(operation, report)
     }
 
     /// Cancels all the application's receives and discards the messages for others, unless a message is being written

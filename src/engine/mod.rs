@@ -27,7 +27,7 @@
 //!
 //! An atomic (`atomic`) is always one packet; `atomic_target` checks and executes it with a `kernel` of `mem`.
 //! `tagged_atomic`: one on the buffer of a tagged receive, which goes through matching. `peer_death` ends what waits
-//! for a peer that is gone.
+//! for a peer that is gone, `cancel` what the program takes back.
 
 #![forbid(unsafe_code)]
 
@@ -40,6 +40,7 @@ pub mod wire;
 mod atomic;
 mod atomic_target;
 mod buffers;
+mod cancel;
 mod credit;
 mod deliver;
 mod direct;

@@ -162,6 +162,11 @@ impl Outgoing {
         }
     }
 
+    /// Whether it is in the queue and nothing of it has left.
+    pub(super) fn has_not_begun(&self) -> bool {
+        self.stage == Stage::Queued && self.at == 0
+    }
+
     /// What the transport is asked to tell of a packet of this operation. None for its own copies and answers.
     pub(super) fn notice(&self, id: Id, packet: &NextPacket) -> Option<Notice> {
         let kept = matches!(self.local, LocalBuffer::User(_)) && packet.len > 0;

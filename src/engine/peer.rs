@@ -241,8 +241,7 @@ impl Core {
 
     /// Removes the operation that was queued last, if nothing of it has started.
     pub(super) fn take_back_last(&mut self, to: PeerId, id: Id) -> bool {
-        let is_whole = |outgoing: &Outgoing| outgoing.stage == Stage::Queued && outgoing.at == 0;
-        if !self.outgoing.get(id).is_some_and(is_whole) {
+        if !self.outgoing.get(id).is_some_and(Outgoing::has_not_begun) {
             return false;
         }
         self.outgoing.remove(id);

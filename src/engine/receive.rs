@@ -3,7 +3,7 @@
 use super::matching::{Receive, Taken, Want};
 use super::message::{Delivery, Landing, Message};
 use super::multi::AfterPiece;
-use super::op::{CompletedOp, Completion, Context, Error, Failure, MessageKind, OperationOf, Recv, Report, Tell};
+use super::op::{CompletedOp, Completion, Context, Error, Failure, MessageKind, Recv, Report, Tell};
 use super::port::PeerId;
 use super::state::Core;
 use crate::util::keep_in_registers;
@@ -205,20 +205,6 @@ impl Core {
         if let AfterPiece::Failed(completion) = after {
             report.report(completion);
         }
-    }
-
-    /// Cancels the oldest of the posted receives that this names.
-    pub(super) fn cancel(&mut self, operation: OperationOf, report: &mut impl Report) -> bool {
-        let (context, own) = match operation {
-            OperationOf::Program(context) => (context, false),
-            OperationOf::Library(context) => (context, true),
-        };
-        [MessageKind::Untagged, MessageKind::Tagged].into_iter().any(|kind| {
-            let found = self
-                .matcher(kind)
-                .find_context(context, |post| (post.tell == Tell::Own) == own);
-            found.is_some_and(|id| self.withdraw(kind, id, Error::Canceled, report))
-        })
     }
 
     /// Cancels all posted receives of the application, and discards the messages that wait for one. False if a message

@@ -271,7 +271,9 @@ impl<'a, T: Transport> Scene<'a, T> {
 
     pub(super) fn cancel(&mut self) {
         let context = usize::from(self.input.byte());
-        self.engine.cancel(OperationOf::Program(context), &mut self.told);
+        let operation = OperationOf::Program(context);
+        let _ = self.engine.cancel_receive(operation, &mut self.told)
+            || self.engine.cancel_queued(operation, &mut self.told);
     }
 
     /// Polls, and looks at what has ended.

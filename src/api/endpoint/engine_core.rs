@@ -210,9 +210,16 @@ impl<O: Owners> EndpointCore<O> {
         self.owners.states().for_each(|state| state.peers.reuse(&gone));
     }
 
-    /// fi_cancel. False: there is no such receive.
-    pub(super) fn cancel(&mut self, operation: OperationOf) -> bool {
-        let found = self.engine.cancel(operation, &mut &mut self.pending);
+    /// fi_cancel of a receive. False: there is no such receive.
+    pub(super) fn cancel_receive(&mut self, operation: OperationOf) -> bool {
+        let found = self.engine.cancel_receive(operation, &mut &mut self.pending);
+        self.report();
+        found
+    }
+
+    /// fi_cancel of any other operation. False: there is none, or it has begun.
+    pub(super) fn cancel_queued(&mut self, operation: OperationOf) -> bool {
+        let found = self.engine.cancel_queued(operation, &mut &mut self.pending);
         self.report();
         found
     }

@@ -151,7 +151,20 @@ impl<O: Owners> EngineHost<O> {
     }
 
     pub(super) fn cancel(&self, operation: OperationOf) -> Result<()> {
-        let found = self.enter()?.cancel(operation);
+        let mut core = self.enter()?;
+        let found = core.cancel_receive(operation) || core.cancel_queued(operation);
+        core.begun(self.domain.driver.as_ref()); // what had waited behind it
+        drop(core);
+        self.canceled(found)
+    }
+
+    /// The same of receives alone.
+    pub(super) fn cancel_receive(&self, operation: OperationOf) -> Result<()> {
+        let found = self.enter()?.cancel_receive(operation);
+        self.canceled(found)
+    }
+
+    fn canceled(&self, found: bool) -> Result<()> {
         self.deferred.run();
         if found { Ok(()) } else { Err(Errno(FI_ENOENT)) }
     }

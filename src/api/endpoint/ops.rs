@@ -97,7 +97,7 @@ pub trait EndpointOps: Messaging + Rma + Atomics + Send + Sync + 'static {
         Err(Errno(FI_ENOSYS))
     }
 
-    /// fi_cancel: of a receive that has no message yet.
+    /// fi_cancel: of a receive that has no message yet, or of an operation that has not begun.
     fn cancel(&self, operation: OperationOf) -> Result<()>;
 
     /// Sends in flight, and posted receives that no message has matched.

@@ -240,7 +240,7 @@ impl<T: EndpointTransport + 'static> EndpointOps for Arc<SharedRx<T>> {
     }
 
     fn cancel(&self, operation: OperationOf) -> Result<()> {
-        self.host.cancel(operation)
+        self.host.cancel_receive(operation)
     }
 
     /// Programs may bind a queue; it only gets completions that belong to no endpoint.

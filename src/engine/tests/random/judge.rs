@@ -2,10 +2,11 @@
 
 use super::*;
 
-/// The messages from one node to another, in the order of their sends.
+/// The messages from one node to another that were not taken back, in the order of their sends.
 fn lanes(world: &World) -> HashMap<(PeerId, PeerId), Vec<usize>> {
     let mut lanes: HashMap<_, Vec<usize>> = HashMap::new();
-    for (number, sent) in world.sent.iter().enumerate() {
+    let sent = world.sent.iter().enumerate();
+    for (number, sent) in sent.filter(|(number, _)| !world.canceled.contains(number)) {
         lanes.entry((sent.from, sent.send.to)).or_default().push(number);
     }
     lanes
@@ -125,11 +126,17 @@ fn check_sends(
         let Event::CompletedOp(node, end) = world.log[times[0]] else {
             panic!()
         };
-        assert_eq!(
-            (node, end.failure, end.len),
-            (sent.from, None, sent.bytes.len()),
-            "send {number}"
-        );
+        let canceled = world.canceled.contains(&number);
+        let (failure, len) = if canceled {
+            (Some(Error::Canceled), 0)
+        } else {
+            (None, sent.bytes.len())
+        };
+        let told = (node, end.failure.map(|failure| failure.error), end.len);
+        assert_eq!(told, (sent.from, failure, len), "send {number}");
+        if canceled {
+            continue;
+        }
         let went = rules[sent.send.to as usize].went.get(&number);
         if let Some((context, buf)) = went.filter(|_| sent.send.level == CompletionLevel::Delivery) {
             let there = |node, end: &Completion| {
@@ -225,13 +232,21 @@ pub(super) fn judge_survivors<T: Connected>(bed: &Bed<T>) {
         let (from, to) = (sent.from, sent.send.to);
         let ends = &sends[&number];
         let failure = ends[0].failure.map(|failure| failure.error);
+        let canceled = world.canceled.contains(&number);
+        let as_allowed = |error| allowed(from, to, error) || canceled && error == Error::Canceled;
         assert!(
-            ends.len() == 1 && failure.is_none_or(|error| allowed(from, to, error)),
+            ends.len() == 1 && failure.is_none_or(as_allowed),
             "send {number}: {ends:?}"
         );
         let times = came.get(&(number as u64)).copied().unwrap_or(0);
+        assert!(!canceled || failure == Some(Error::Canceled), "send {number}: {ends:?}");
         let acknowledged = failure.is_none() && sent.send.level == CompletionLevel::Delivery && !dead(to);
         let torn = bed.torn(from, to) != [None; 3] && !acknowledged;
-        assert!(times == 1 || times == 0 && torn, "send {number} came {times} times");
+        let as_often = if canceled {
+            times == 0
+        } else {
+            times == 1 || times == 0 && torn
+        };
+        assert!(as_often, "send {number} came {times} times");
     }
 }

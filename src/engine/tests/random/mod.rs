@@ -101,7 +101,7 @@ impl Step {
 
 pub(crate) fn step() -> impl Strategy<Value = Step> {
     let lens = prop_oneof![0usize..20, 80usize..130, 290usize..310, 300usize..700];
-    (0u8..14, 0..NODES, 0..NODES, 0u64..3, lens, any::<u8>()).prop_map(|(what, node, peer, tag, len, how)| Step {
+    (0u8..15, 0..NODES, 0..NODES, 0u64..3, lens, any::<u8>()).prop_map(|(what, node, peer, tag, len, how)| Step {
         what,
         node,
         peer,
@@ -222,6 +222,13 @@ fn act<T: Connected>(bed: &mut Bed<T>, claims: &mut Claims, step: Step) {
                 }
             }
         }
+        12 => {
+            let sends: Vec<PeerId> = bed.world.borrow().sent.iter().map(|sent| sent.from).collect();
+            // One of the last, as all others have left.
+            if let Some(number) = sends.len().checked_sub(1 + usize::from(how) % 4) {
+                bed.cancel_send(sends[number], number);
+            }
+        }
         _ => {
             bed.world.borrow_mut().now += u64::from(how & 3);
             bed.progress(node);
@@ -323,6 +330,12 @@ pub(crate) fn whoever_lives_is_served<T: Connected>(seed: u64, manner: Manner, s
             }
             9 if T::BREAKS && step.how < 100 => bed.break_off(step.node, step.peer),
             9 if T::BREAKS && step.how < 130 => bed.talk_nonsense(step.node, step.peer),
+            12 => {
+                let last = bed.world.borrow().sent.last().map(|sent| sent.from);
+                if let Some(from) = last.filter(|from| !bed.world.borrow().dead.contains(from)) {
+                    bed.cancel_send(from, tag as usize - 1);
+                }
+            }
             _ => drop(bed.progress(step.node)),
         }
     }

@@ -301,7 +301,17 @@ impl<T: Connected> Bed<T> {
 
     pub fn take_back(&mut self, node: PeerId, operation: OperationOf) -> bool {
         let Node { engine, reporter, .. } = self.node(node);
-        engine.cancel(operation, reporter)
+        engine.cancel_receive(operation, reporter)
+    }
+
+    /// Takes back a send; contexts of sends are their numbers.
+    pub fn cancel_send(&mut self, node: PeerId, number: usize) -> bool {
+        let Node { engine, reporter, .. } = self.node(node);
+        let canceled = engine.cancel_queued(OperationOf::Program(number), reporter);
+        if canceled {
+            self.world.borrow_mut().canceled.insert(number);
+        }
+        canceled
     }
 
     pub fn progress(&mut self, node: PeerId) -> usize {

@@ -27,7 +27,7 @@ use crate::engine::{Config, Engine};
 use crate::util::regions::{Lease, Regions, Rights};
 use crate::util::user::{Lent, UserIov};
 use std::cell::RefCell;
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -193,8 +193,10 @@ pub struct World {
     /// Looks at whether others poll, and how many there are while the kernel copies one operation: 0 is one.
     looks: u64,
     pub looks_per_copy: u64,
-    /// Operations that were taken back and done.
+    /// Packets of operations that were taken back from a lane, and done.
     pub recalled: usize,
+    /// Sends that their application has taken back.
+    pub canceled: HashSet<usize>,
     /// Accesses that the engines refused.
     pub refused: Vec<(PeerId, RemotePart, Error)>,
     /// The same of writes that were reported when they were sent, at their initiator.

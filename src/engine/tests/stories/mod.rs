@@ -1,9 +1,11 @@
 //! Messages between two or three endpoints, one feature per test.
 //!
-//! - `flood`: credit and unexpected messages in great number. `peeks`: FI_PEEK, multi-receives, cancelling.
+//! - `flood`: credit and unexpected messages in great number. `peeks`: FI_PEEK, multi-receives, cancelled receives.
+//! - `cancel`: operations that are taken back before they have begun.
 //! - `later`: pushes that end later. `offers`: messages that their receiver fetches, and which are.
 //! - `peer_death`: peers that die, do not exist, or violate the protocol.
 
+mod cancel;
 mod flood;
 mod later;
 mod offers;
