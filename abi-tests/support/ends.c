@@ -120,6 +120,29 @@ struct name enable(struct fid_ep *ep)
 	return name;
 }
 
+/* A number in so many digits of six bits. */
+static char *in_digits(char *at, uint64_t number, int digits)
+{
+	static const char digit[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_~";
+	int i;
+
+	for (i = digits - 1; i >= 0; i--, number >>= 6)
+		at[i] = digit[number % 64];
+	return at + digits;
+}
+
+void auto_name(char name[AUTO_NAME_LEN + 1], uint64_t number, uint32_t ip, uint16_t port)
+{
+	char *at = name + sprintf(name, "fi_auto://");
+
+	at = in_digits(at, number, 10);
+	*at++ = '-';
+	at = in_digits(at, 0, 12); /* an address of IPv6 that stands for one of IPv4 */
+	at = in_digits(at, 0xffffULL << 32 | ip, 10);
+	*at++ = '-';
+	*in_digits(at, port, 3) = 0;
+}
+
 enum { PORT = 20000 };
 
 struct name chosen_name(const struct base *base, unsigned number)
@@ -133,11 +156,12 @@ struct name chosen_name(const struct base *base, unsigned number)
 
 	switch (base->info->addr_format) {
 	case FI_ADDR_STR:
-		if (strcmp(base->info->fabric_attr->prov_name, "auto") == 0)
-			len = snprintf(name.bytes, NAME_MAX_LEN, "fi_auto://%012x%02x-00000000000000000000ffff%08x-%04x", parent,
-				       number + 1, place, PORT);
-		else
+		if (strcmp(base->info->fabric_attr->prov_name, "auto") == 0) {
+			auto_name(name.bytes, (uint64_t) parent << 8 | (number + 1), place, PORT);
+			len = AUTO_NAME_LEN;
+		} else {
 			len = snprintf(name.bytes, NAME_MAX_LEN, "fi_shm://chosen-%u-%u", parent, number);
+		}
 		name.len = 1 + (size_t) len;
 		break;
 	case FI_SOCKADDR:

@@ -58,6 +58,9 @@ struct end {
 };
 
 uint32_t api_version(void);
+/* An address of provider auto, as a string of this length: of an endpoint that is called so, and is at this place of IPv4. */
+enum { AUTO_NAME_LEN = 47 };
+void auto_name(char name[AUTO_NAME_LEN + 1], uint64_t number, uint32_t ip, uint16_t port);
 /* The node that a provider is asked with: those that speak IP stay on the loopback interface. NULL for others. */
 const char *usual_node(const char *provider);
 struct fi_info *hints_of(const struct wish *wish);

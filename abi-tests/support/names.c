@@ -92,7 +92,7 @@ void string_name(struct bed *bed, char name[NAME_MAX_LEN], const char *what, uns
 {
 	/* auto's have the place of the network in them, and are all of one length. */
 	if (is_auto(bed))
-		snprintf(name, NAME_MAX_LEN, "fi_auto://%014x-%020x%04x%08x-%04x", number + 1, 0, 0xffff, INADDR_LOOPBACK, port);
+		auto_name(name, number + 1, INADDR_LOOPBACK, port);
 	else
 		snprintf(name, NAME_MAX_LEN, "fi_shm://%s-%u", what, number);
 }

@@ -1,11 +1,11 @@
-//! Addresses of provider `auto`: `fi_auto://NAME-IP-PORT`, all of one length, which is below the 64 bytes that MPICH
-//! keeps.
+//! Addresses of provider `auto`: `fi_auto://NAME-IP-PORT`, all of one length, 48 bytes with the NUL: that is what LCI has
+//! room for (MPICH 64, the NCCL plug-in of AWS 56).
 //!
 //! NAME is a number that the endpoint drew. What stands behind the `://` is its name in shared memory, too, so an
 //! endpoint that a process finds there by it is on the same machine, of the same user, and can be reached. IP (an IPv4
-//! address is mapped) and PORT are where it listens; zeros: it has no network. All are hexadecimal. One bit of NAME
-//! says that an RDMA device listens there, besides tcp. A context of a scalable endpoint has its number behind that, as
-//! shared memory writes it. Called by `mod`, `endpoint` and `network`.
+//! address is mapped) and PORT are where it listens; zeros: it has no network. All are numbers in digits of six bits
+//! (`DIGITS`). One bit of NAME says that an RDMA device listens there, besides tcp. A context of a scalable endpoint has
+//! its number behind that, as shared memory writes it. Called by `mod`, `endpoint` and `network`.
 
 use crate::abi::types::FI_EINVAL;
 use crate::api::av::string::name;
@@ -20,13 +20,16 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 const SCHEME: &str = "fi_auto";
 const PREFIX: &str = "fi_auto://";
 
-const NAME: usize = 14;
-const IP: usize = 32;
-const PORT: usize = 4;
-const WHOLE: usize = NAME + 1 + IP + 1 + PORT;
+/// They may stand in the name of a file.
+const DIGITS: &[u8; 64] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_~";
+
+/// How many digits each part has.
+const NAME: usize = 10;
+const IP: usize = 22;
+const PORT: usize = 3;
 
 /// How many names there are.
-pub(super) const NAMES: u64 = 1 << (4 * NAME);
+pub(super) const NAMES: u64 = 1 << 56;
 
 /// The bit of those that a device leads to.
 const CARD: u64 = NAMES >> 1;
@@ -44,22 +47,19 @@ impl Address {
     /// Of an address as programs have it, or of the part behind `://`. None: it is none of ours.
     pub(super) fn of(bytes: &[u8]) -> Option<Address> {
         let text = name(bytes);
-        let base = core::str::from_utf8(shm::base(text)).ok()?;
         let context = shm::context_number(text)?;
-        if base.len() != WHOLE || !base.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-') {
-            return None;
-        }
-        let mut parts = base.split('-');
+        let mut parts = shm::base(text).split(|byte| *byte == b'-');
         let (name, ip, port) = (parts.next()?, parts.next()?, parts.next()?);
         if (name.len(), ip.len(), port.len()) != (NAME, IP, PORT) || parts.next().is_some() {
             return None;
         }
-        let ip = Ipv6Addr::from_bits(u128::from_str_radix(ip, 16).ok()?);
-        let port = u16::from_str_radix(port, 16).ok()?;
+        let name = u64::try_from(number_of(name)?).ok().filter(|name| *name < NAMES)?;
+        let ip = Ipv6Addr::from_bits(number_of(ip)?);
+        let port = u16::try_from(number_of(port)?).ok()?;
         let somewhere = !ip.is_unspecified() || port != 0;
         let ip = ip.to_ipv4_mapped().map_or(IpAddr::V6(ip), IpAddr::V4);
         Some(Address {
-            name: u64::from_str_radix(name, 16).ok()?,
+            name,
             place: somewhere.then(|| SocketAddr::new(ip, port)),
             context,
         })
@@ -73,8 +73,9 @@ impl Address {
             None => Ipv6Addr::UNSPECIFIED,
         };
         let port = self.place.map_or(0, |place| place.port());
-        let text = format!("{:014x}-{:032x}-{port:04x}", self.name, ip.to_bits());
-        shm::context(text.as_bytes(), self.context)
+        let parts = [(self.name.into(), NAME), (ip.to_bits(), IP), (port.into(), PORT)];
+        let text = parts.map(|(number, digits)| in_digits(number, digits)).join(&b'-');
+        shm::context(&text, self.context)
     }
 
     /// The same, with the bit of its name that says whether a device leads to it.
@@ -117,6 +118,19 @@ impl Address {
             context,
         })
     }
+}
+
+fn in_digits(number: u128, digits: usize) -> Vec<u8> {
+    let digit = |place| DIGITS[(number >> (6 * place)) as usize % DIGITS.len()];
+    (0..digits).rev().map(digit).collect()
+}
+
+/// None: it is no number, or too large a one.
+fn number_of(text: &[u8]) -> Option<u128> {
+    text.iter().try_fold(0u128, |number, byte| {
+        let digit = DIGITS.iter().position(|digit| digit == byte)?;
+        (number >> 122 == 0).then_some(number << 6 | digit as u128)
+    })
 }
 
 fn spread(context: usize) -> u64 {
@@ -203,8 +217,7 @@ mod tests {
             let text = row.text();
             assert_eq!(Address::of(&text), Some(row));
             assert_eq!(Address::of(&whole(&text)), Some(row));
-            assert_eq!(shm::base(&text).len(), WHOLE);
-            assert!(whole(shm::base(&text)).len() < 64);
+            assert_eq!(whole(shm::base(&text)).len(), 48);
         }
     }
 
@@ -242,9 +255,11 @@ mod tests {
             good[1..].to_owned(),
             format!("{good}0"),
             good.replace('-', "0"),
-            good.replacen('0', "g", 1),
             good.replacen('0', "+", 1),
             good.replacen('0', "-", 1),
+            good.replacen('0', "4", 1),
+            good.replacen("-0", "-4", 1),
+            format!("{}~~~", &good[..good.len() - 3]),
             format!("{good}\u{1f}00x1"),
             format!("{good}\u{1f}"),
             "fi_shm://0123456789abcdef:01234567".to_owned(),
