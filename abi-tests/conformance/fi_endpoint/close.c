@@ -15,6 +15,34 @@ static void cancel_of_nothing(void)
 	close_bed(&bed);
 }
 
+/* Whoever waits for a peer that is not there yet can give up: the send ends once, as cancelled if 0 was the answer. */
+static void cancel_of_a_send_to_nobody(void)
+{
+	char name[NAME_MAX_LEN];
+	struct fi_cq_err_entry error;
+	struct bed bed;
+	fi_addr_t nobody;
+	size_t len;
+	int ret;
+
+	BY_ADDRESS;
+	NOTHING_IS_LOST;
+	open_bed(&bed, &usual);
+	made_up_name(&bed, 1, name, &len);
+	GIVES(1, fi_av_insert(bed.av, name, 1, &nobody, 0, NULL));
+	ret = (int) post_send(bed.side[0].ep, out, 8, nobody, 1, ctx(1));
+	if (ret)
+		WITHOUT_MEANING("it is refused at once: %s", fi_strerror(-ret));
+	ret = fi_cancel(&bed.side[0].ep->fid, ctx(1));
+	error = ERROR_COMPLETION(&bed, bed.side[0].tx);
+	CHECK(error.op_context == ctx(1), "an end of another operation");
+	if (strict)
+		CHECK((ret == 0) == (error.err == FI_ECANCELED), "fi_cancel: %d, and it has failed with %s", ret, fi_strerror(error.err));
+	NO_COMPLETION(&bed, bed.side[0].tx);
+	ping(&bed, 0, 1);
+	close_bed(&bed);
+}
+
 static void close_drops_what_is_posted(void)
 {
 	struct fi_cq_tagged_entry e;
@@ -81,8 +109,8 @@ static void enabled_twice(void)
 }
 
 static const struct test tests[] = {
-	TEST(cancel_of_nothing), TEST(close_drops_what_is_posted), TEST(open_and_close_often),
-	TEST(a_new_endpoint_beside_the_old), TEST(enabled_twice),
+	TEST(cancel_of_nothing), TEST(cancel_of_a_send_to_nobody), TEST(close_drops_what_is_posted),
+	TEST(open_and_close_often), TEST(a_new_endpoint_beside_the_old), TEST(enabled_twice),
 };
 
 CASES(tests)
