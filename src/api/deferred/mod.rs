@@ -316,8 +316,8 @@ pub fn trigger(endpoint: &dyn EndpointOps, call: &Call, cntr: &Arc<Cntr>, thresh
     })
 }
 
-/// fi_cancel: of what the endpoint has, of a deferred receive that was started, or else of operations with FI_TRIGGER
-/// that have not been started. If there are none with this context, the endpoint's answer stands: -FI_ENOENT, or that
+/// fi_cancel: of what the endpoint has, of deferred work that was started, or else of operations with FI_TRIGGER that
+/// have not been started. If there are none with this context, the endpoint's answer stands: -FI_ENOENT, or that
 /// it can take nothing back.
 pub fn cancel(endpoint: &dyn EndpointOps, context: Context) -> Result<()> {
     let Err(answer) = endpoint.cancel(OperationOf::Program(context)) else {
