@@ -27,6 +27,13 @@ export FI_PROVIDER=tcp
         mpi4py tcp-rxm-mpich-2 2 300 -i test_p2p_buf_matched -i test_cco_buf -i test_win
     fi
 )
+(
+    # What was there before tcp, by name.
+    . "$clients/with-mpich"
+    export FI_PROVIDER=sockets
+    offers "$FI_PROVIDER" || exit 0
+    mpi4py tcp-sockets-mpich-2 2 300 -i test_p2p_buf_matched -i test_cco_buf -i test_win
+)
 
 (
     . "$clients/with-impi"

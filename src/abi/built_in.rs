@@ -30,6 +30,7 @@ static ALL: [BuiltIn; COUNT] = [
     BuiltIn::on_engine::<crate::provider::shm::Shm>(c"shm"),
     BuiltIn::connected::<crate::provider::tcp::Tcp>(c"tcp"),
     BuiltIn::on_engine::<crate::provider::tcp::TcpRxm>(c"ofi_rxm"),
+    BuiltIn::connected::<crate::provider::tcp::Sockets>(c"sockets"),
     BuiltIn::datagrams::<crate::provider::verbs::Verbs>(c"verbs"),
     BuiltIn::on_engine::<crate::provider::verbs::VerbsRxm>(c"ofi_rxm"),
     #[cfg(test)]
@@ -41,7 +42,7 @@ static ALL: [BuiltIn; COUNT] = [
 ];
 
 /// In tests there are two examples and a stand-in for a card besides.
-const COUNT: usize = 6 + 3 * cfg!(test) as usize;
+const COUNT: usize = 7 + 3 * cfg!(test) as usize;
 
 /// The locks of what providers keep for the whole process, which fork waits for.
 pub(super) static LOCK: &dyn Held = crate::transport::tcp::LOCK;

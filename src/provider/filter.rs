@@ -26,6 +26,11 @@ impl Filter {
         }
     }
 
+    /// Whether the user wants to see this provider by its name.
+    pub fn names(&self, name: &str) -> bool {
+        !self.names.negated && self.names.has(name)
+    }
+
     /// Some `name;other` is listed.
     fn has_stack_on(&self, name: &str) -> bool {
         self.names

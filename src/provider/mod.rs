@@ -88,6 +88,10 @@ pub trait Provider: Send + Sync {
     /// The API version it was written for.
     fn fi_version(&self) -> u32;
     fn kind(&self) -> Kind;
+    /// It is asked only for those who name it, in hints or by FI_PROVIDER.
+    fn is_only_by_name(&self) -> bool {
+        false
+    }
     /// The candidates that fit the query, best first; never an empty list.
     fn getinfo(&self, query: &Query) -> Result<Vec<Answer>>;
     /// The provider as its own type, for the layer that made it; `None` where no one asks.

@@ -37,6 +37,12 @@ pub trait OnEngine: Send + Sync + 'static {
     /// As the C library counts the versions of its providers: 100 * major + minor, then revision.
     const VERSION: u32;
 
+    /// It answers only those who name it, in hints or by FI_PROVIDER.
+    const ONLY_BY_NAME: bool = false;
+
+    /// The progress of endpoints whose program says nothing of it. Automatic progress costs a thread.
+    const PROGRESS: u32 = FI_PROGRESS_MANUAL;
+
     /// Reads what the user set. Called once, when the library is used first.
     fn start() -> Self
     where
@@ -113,6 +119,10 @@ impl<P: OnEngine> Provider for P {
         Kind::of(P::NAME, true)
     }
 
+    fn is_only_by_name(&self) -> bool {
+        P::ONLY_BY_NAME
+    }
+
     fn getinfo(&self, query: &Query) -> Result<Vec<Answer>> {
         check_request(query)?;
         let fitted = self.fitting(query).into_iter().filter_map(|mut info| {
@@ -120,7 +130,7 @@ impl<P: OnEngine> Provider for P {
             // A passive endpoint, whose address an active one is to have: fi_endpoint looks it up.
             info.handle = query.hints.map_or(info.handle, |hints| hints.handle);
             no_flags_unasked(&mut info, query.hints);
-            manual_unless_asked(&mut info, query);
+            progress_unless_asked(&mut info, query, P::PROGRESS);
             Some(Answer { info, own: None })
         });
         let answers: Vec<Answer> = fitted.collect();
@@ -132,14 +142,13 @@ impl<P: OnEngine> Provider for P {
     }
 }
 
-/// Without a wish the program drives the endpoint: automatic progress costs a thread.
-fn manual_unless_asked(info: &mut Info, query: &Query) {
+fn progress_unless_asked(info: &mut Info, query: &Query, usual: u32) {
     let asked = query
         .hints
         .and_then(|hints| hints.domain.as_ref())
         .map(|hints| hints.progress);
     match &mut info.domain {
-        Some(domain) if matches!(asked, None | Some(FI_PROGRESS_UNSPEC)) => domain.progress = FI_PROGRESS_MANUAL,
+        Some(domain) if matches!(asked, None | Some(FI_PROGRESS_UNSPEC)) => domain.progress = usual,
         _ => {}
     }
 }

@@ -43,6 +43,9 @@ impl<'a> Wanted<'a> {
             self.admits_below(entry)?;
         }
         match self.names.as_slice() {
+            [] if provider.is_only_by_name() && !registry.filter().names(provider.name()) => {
+                Err("it is there for those who name it".into())
+            }
             [] => Ok(()),
             [core] if provider.kind() == Kind::Utility && !is_utility(core) => layers_over(core, registry),
             [util, core] if is_utility(util) && !is_utility(core) => is_named(provider.name(), util),

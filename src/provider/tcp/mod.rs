@@ -1,10 +1,11 @@
-//! Provider `tcp`, and `tcp;ofi_rxm`, which is the same by the name and protocol of the C library's layer over it.
+//! Provider `tcp`.
 //!
 //! Only tables and rules; the transport behind it is `transport::tcp`. Registered by `abi::built_in`.
 //!
 //! - `settings`: the variables FI_TCP_*;
 //! - `keys`: which secret the endpoints of a domain have;
 //! - `connected`: FI_EP_MSG and passive endpoints, which `tcp` has besides;
+//! - `other_names`: `tcp;ofi_rxm` and `sockets`, by which it goes too;
 //! - `interfaces`: one offer for each address of this machine, and which of them fit a query; `choice`: which
 //!   comes first, and why; `nic`: their cards.
 
@@ -14,7 +15,7 @@ use crate::api::av::{AddressKind, SocketAddr as SocketKind, SocketUri, uri};
 use crate::api::endpoint::connection::Connects;
 use crate::api::endpoint::{EndpointTransport, Renamed};
 use crate::api::errno::{Errno, Result};
-use crate::api::info::model::{AuthKey, FabricAttr, Info, NicAttr};
+use crate::api::info::model::{AuthKey, Info, NicAttr};
 use crate::api::info::query::Query;
 use crate::engine::port::{Limits, PeerId};
 use crate::sys::resolve::{from_bytes, to_bytes};
@@ -30,9 +31,11 @@ mod connected;
 mod interfaces;
 mod keys;
 mod nic;
+mod other_names;
 mod settings;
 
 pub use keys::DomainKey;
+pub use other_names::{Sockets, TcpRxm};
 
 const NAME: &str = "tcp";
 
@@ -40,9 +43,6 @@ const NAME: &str = "tcp";
 const INJECT_SIZE: usize = 4096;
 
 pub struct Tcp;
-
-/// What programs ask for that know the C library's `tcp` as a provider of connected endpoints, with `ofi_rxm` over it.
-pub struct TcpRxm;
 
 impl OnEngine for Tcp {
     type Transport = TcpTransport;
@@ -83,60 +83,6 @@ impl OnEngine for Tcp {
 
     fn open(key: &Arc<DomainKey>, info: &Info) -> Result<TcpTransport> {
         open(&address_of(info), key.of_endpoint(info))
-    }
-
-    fn open_context(key: &Arc<DomainKey>, address: &[u8]) -> Result<TcpTransport> {
-        open(address, key.of_context())
-    }
-}
-
-impl OnEngine for TcpRxm {
-    type Transport = TcpTransport;
-    type Shared = DomainKey;
-
-    const NAME: &'static str = "ofi_rxm";
-    const WHOLE_NAME: &'static str = "tcp;ofi_rxm";
-
-    /// Below that of every plug-in, which stands on other providers too and goes first.
-    const VERSION: u32 = 100 << 16;
-
-    fn start() -> TcpRxm {
-        settings::init();
-        TcpRxm
-    }
-
-    fn offers(&self) -> Vec<Info> {
-        let below = FabricAttr {
-            prov_name: Some(NAME.into()),
-            prov_version: Self::VERSION,
-            ..FabricAttr::default()
-        };
-        let mut offers = interfaces::offers(FI_PROTO_RXM);
-        for offer in &mut offers {
-            let name = offer.fabric.take().and_then(|fabric| fabric.name);
-            offer.fabric = Some(FabricAttr { name, ..below.clone() });
-        }
-        offers
-    }
-
-    fn address(&self, info: &mut Info, query: &Query) -> Result<()> {
-        interfaces::address(info, query)
-    }
-
-    fn address_kind(format: u32) -> Arc<dyn AddressKind> {
-        Tcp::address_kind(format)
-    }
-
-    fn limits() -> Limits {
-        Tcp::limits()
-    }
-
-    fn share(info: &Info) -> Result<DomainKey> {
-        DomainKey::of(info)
-    }
-
-    fn open(shared: &Arc<DomainKey>, info: &Info) -> Result<TcpTransport> {
-        Tcp::open(shared, info)
     }
 
     fn open_context(key: &Arc<DomainKey>, address: &[u8]) -> Result<TcpTransport> {

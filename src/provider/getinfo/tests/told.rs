@@ -95,3 +95,60 @@ fn flags_reach_the_provider_as_they_came() {
     }
     assert_eq!(*seen.lock().unwrap(), [FI_RESCAN, FI_SOURCE | FI_NUMERICHOST, 1 << 62]);
 }
+
+/// Is there only for those who name it.
+struct Shy;
+
+impl Provider for Shy {
+    fn name(&self) -> &str {
+        "shy"
+    }
+    fn version(&self) -> u32 {
+        1
+    }
+    fn fi_version(&self) -> u32 {
+        fi_version(2, 6)
+    }
+    fn kind(&self) -> Kind {
+        Kind::Core
+    }
+    fn is_only_by_name(&self) -> bool {
+        true
+    }
+    fn getinfo(&self, _: &Query) -> Result<Vec<Answer>> {
+        one_named(None)
+    }
+}
+
+#[test]
+fn who_is_there_only_by_name_is_listed_for_those_who_name_it() {
+    let rows = [
+        // (FI_PROVIDER, hinted prov_name, names in order)
+        ("", None, "shm/rdm"),
+        ("", Some("shy"), "shy/rdm"),
+        ("", Some("Shy"), "shy/rdm"),
+        ("", Some("^sm2"), "shm/rdm"),
+        ("shy", None, "shy/rdm"),
+        ("shm,SHY", None, "shm/rdm shy/rdm"),
+        ("shm", None, "shm/rdm"),
+        ("shm", Some("shy"), NO_DATA),
+        ("^sm2", None, "shm/rdm"),
+        ("^shy", Some("shy"), NO_DATA),
+    ];
+    for (fi_provider, name, expected) in rows {
+        let mut registry = Registry::new(Filter::parse(Some(fi_provider)));
+        registry.register(Box::new(core("shm", vec![shm()])), false);
+        registry.register(Box::new(Shy), false);
+        let mut hints = easy_hints(|_| {});
+        hints.fabric.as_mut().unwrap().prov_name = name.map(str::to_owned);
+        let answers = getinfo(&registry, &query_of(&hints, 2, 6));
+        assert_eq!(listed(answers), expected, "FI_PROVIDER={fi_provider}, {name:?}");
+    }
+    let mut registry = Registry::new(Filter::parse(None));
+    registry.register(Box::new(Shy), false);
+    let told = Query {
+        flags: FI_PROV_ATTR_ONLY,
+        ..empty_query()
+    };
+    assert_eq!(getinfo(&registry, &told).unwrap_or_default().len(), 1);
+}
