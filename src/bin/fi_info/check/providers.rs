@@ -167,6 +167,9 @@ fn last(provider: &str) -> &str {
 /// What says that there is nothing, and not why; of no use beside a reason.
 const NO_REASONS: [&str; 4] = ["returned ", "output ", "filtered by ", "offers nothing"];
 
+/// What the library says of those that are listed for no one else.
+const BY_NAME: &str = "it is there for those who name it";
+
 /// Those that offer nothing, each once, with all reasons that the library gives.
 fn unusable(machine: &Machine, library: &Library) -> Vec<Finding> {
     let usable: Vec<&str> = library.usable().into_iter().flat_map(|name| name.split(';')).collect();
@@ -203,6 +206,10 @@ fn refused(machine: &Machine, name: &str, reasons: &[&str]) -> Finding {
             let (undo, value) = (filter.undo(), filter.value);
             Finding::fine("refused", sentence).advise(format!("To have it: {undo} (it is {value}), or {or}."))
         }
+        None if reasons == [BY_NAME] => Finding::fine(
+            "by-name",
+            format!("{name} is there for those who name it, in hints or by FI_PROVIDER={name}."),
+        ),
         None if name == "tcp" => Finding::warning(
             "refused",
             sentence,
@@ -409,6 +416,7 @@ mod tests {
             refusal("verbs", "no device"),
             refusal("verbs", "no port"),
             refusal("efa", "returned -61"),
+            refusal("sockets", BY_NAME),
         ];
         let library = Library {
             offers: vec![offer("shm")],
@@ -421,6 +429,7 @@ mod tests {
             "verbs cannot be used: no device; no port.",
             "ofi_rxm cannot be used: left out by FI_PROVIDER.",
             "efa cannot be used: returned -61.",
+            "sockets is there for those who name it, in hints or by FI_PROVIDER=sockets.",
         ];
         assert_eq!(told, expected);
         assert!(
