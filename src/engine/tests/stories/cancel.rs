@@ -3,11 +3,6 @@
 use super::*;
 use crate::util::user::UserIov;
 
-const CANCELED: Option<Failure> = Some(Failure {
-    error: Error::Canceled,
-    overflow: 0,
-});
-
 /// Of the sends of node 0: what ended, and how.
 fn ends(bed: &Bed) -> Vec<(usize, usize, Option<Failure>)> {
     let ends = bed.ends(0).into_iter().filter(|end| end.op == CompletedOp::Send);

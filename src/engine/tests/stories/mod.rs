@@ -46,6 +46,11 @@ pub(super) fn sends_ended(bed: &Bed, node: PeerId) -> Vec<usize> {
     sends.map(|end| end.context).collect()
 }
 
+const CANCELED: Option<Failure> = Some(Failure {
+    error: Error::Canceled,
+    overflow: 0,
+});
+
 /// Below and above one packet, the eager limit, and what `Remote` takes.
 const LENGTHS: [usize; 11] = [0, 1, 8, 80, 99, 100, 101, 200, 300, 301, 5000];
 

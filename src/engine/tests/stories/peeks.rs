@@ -102,15 +102,11 @@ fn a_cancelled_multi_receive_is_given_back_after_its_last_message() {
         assert_eq!(bed.found(recv).len(), 0);
         bed.settle();
         let found = bed.found(recv);
-        let canceled = Some(Failure {
-            error: Error::Canceled,
-            overflow: 0,
-        });
         let ends: Vec<_> = found
             .iter()
             .map(|(end, _)| (end.len, end.failure, end.released, end.tell))
             .collect();
-        assert_eq!(ends, [(1000, None, false, tell), (0, canceled, true, tell)]);
+        assert_eq!(ends, [(1000, None, false, tell), (0, CANCELED, true, tell)]);
         assert_eq!(found[0].1, bed.bytes(0));
     }
 }
@@ -121,11 +117,7 @@ fn cancel_ends_the_oldest_with_the_context_and_none_that_has_a_message() {
     let recvs = [bed.recv(1, &[8], tagged(1)), bed.recv(1, &[8], tagged(2))];
     assert!(bed.cancel(1, recvs[0]));
     assert!(!bed.cancel(1, recvs[0]));
-    let canceled = Some(Failure {
-        error: Error::Canceled,
-        overflow: 0,
-    });
-    assert_eq!(bed.found(recvs[0])[0].0.failure, canceled);
+    assert_eq!(bed.found(recvs[0])[0].0.failure, CANCELED);
     let sent = bed.send(letter(0, 1, 2, 8)).unwrap();
     bed.settle();
     assert!(!bed.cancel(1, recvs[1]));
